@@ -1,0 +1,173 @@
+"""The dataset: a frozen handle on the description of a pipeline."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from aiodata.engine.iterator import DatasetIterator
+from aiodata.engine.plan import Plan, describe
+from aiodata.sinks import aget_single_element as _aget_single_element
+from aiodata.sinks import areduce as _areduce
+from aiodata.sinks import as_numpy_iterator as _as_numpy_iterator
+from aiodata.sinks import cardinality as _cardinality
+from aiodata.sinks import get_single_element as _get_single_element
+from aiodata.sinks import reduce as _reduce
+from aiodata.sources import from_generator as _from_generator
+from aiodata.sources import from_tensor_slices as _from_tensor_slices
+from aiodata.sources import from_tensors as _from_tensors
+from aiodata.sources import list_files as _list_files
+from aiodata.sources import random as _random
+from aiodata.sources import range as _range
+from aiodata.sources import sample_from_datasets as _sample_from_datasets
+from aiodata.sources import zip as _zip
+from aiodata.transforms import apply as _apply
+from aiodata.transforms import batch as _batch
+from aiodata.transforms import cache as _cache
+from aiodata.transforms import concatenate as _concatenate
+from aiodata.transforms import enumerate as _enumerate
+from aiodata.transforms import filter as _filter
+from aiodata.transforms import flat_map as _flat_map
+from aiodata.transforms import interleave as _interleave
+from aiodata.transforms import map as _map
+from aiodata.transforms import padded_batch as _padded_batch
+from aiodata.transforms import prefetch as _prefetch
+from aiodata.transforms import repeat as _repeat
+from aiodata.transforms import shard as _shard
+from aiodata.transforms import shuffle as _shuffle
+from aiodata.transforms import skip as _skip
+from aiodata.transforms import take as _take
+from aiodata.transforms import unbatch as _unbatch
+from aiodata.transforms import with_options as _with_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from aiodata.engine.plan import Stage
+
+__all__ = ["Dataset"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """An immutable description of a pipeline; making one does no I/O and runs no function.
+
+    Iterate over it with `async for` or with `for`, as often as you like: each loop runs it anew.
+
+    >>> import aiodata
+    >>> ds = aiodata.Dataset.range(10).map(lambda x: x + 1).batch(4)
+    >>> for batch in ds:
+    ...     print(batch)
+    [1 2 3 4]
+    [5 6 7 8]
+    [ 9 10]
+    """
+
+    __slots__ = ("__weakref__", "_plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    @property
+    def plan(self) -> Plan:
+        """The description, for stages that read this dataset."""
+        return self._plan
+
+    def then(
+        self,
+        name: str,
+        stage: Stage,
+        *,
+        inputs: Sequence[Plan] | None = None,
+        detail: str = "",
+        **facts: Any,
+    ) -> Dataset[Any]:
+        """Give a dataset with one more stage.
+
+        This is how every transformation is made, those outside the package too.
+
+        Args:
+            name: The stage's name in `repr`, errors and statistics.
+            stage: Opens it: `stage(run, source, start=None)` gives an async iterator of blocks; see
+                `aiodata.engine.plan.Stage`.
+            inputs: The plans to read instead of this dataset's own.
+            detail: The arguments in short. Together with the name it tells pipelines apart when a state is loaded.
+            **facts: Further fields of `aiodata.engine.plan.Plan`, such as `count`, `waits`, `resumes_by_cursor`.
+        """
+        return Dataset(Plan(name, stage, tuple([self._plan] if inputs is None else inputs), detail, **facts))
+
+    def iterate(self, state: dict[str, Any] | None = None) -> DatasetIterator[T_co]:
+        """Give an iterator over the elements, for `async for` or `for`, with state and statistics.
+
+        Args:
+            state: What `state_dict()` of an iterator over an equal pipeline gave, to go on exactly there.
+
+        Raises:
+            StateError: `state` is of another pipeline; the first difference is named.
+        """
+        return DatasetIterator(self._plan, state)
+
+    def __aiter__(self) -> DatasetIterator[T_co]:
+        """Give a new iterator, as `iterate` does."""
+        return DatasetIterator(self._plan)
+
+    def __iter__(self) -> DatasetIterator[T_co]:
+        """Give a new iterator, as `iterate` does."""
+        return DatasetIterator(self._plan)
+
+    def __len__(self) -> int:
+        """Give the number of elements.
+
+        Raises:
+            TypeError: It is infinite or unknown; `cardinality()` tells which.
+        """
+        count = self._plan.cardinality()
+        if count < 0:
+            raise TypeError(f"the dataset's length is {'infinite' if count == -1 else 'unknown'}")
+        return count
+
+    def __bool__(self) -> bool:
+        """Give True: a dataset is not a container, as in tf.data."""
+        return True
+
+    def __repr__(self) -> str:
+        """Show the chain, a stage a line."""
+        return "<Dataset " + _chain(describe(self._plan)) + ">"
+
+    aget_single_element = _aget_single_element.aget_single_element
+    apply = _apply.apply
+    areduce = _areduce.areduce
+    as_numpy_iterator = _as_numpy_iterator.as_numpy_iterator
+    batch = _batch.batch
+    cache = _cache.cache
+    cardinality = _cardinality.cardinality
+    concatenate = _concatenate.concatenate
+    enumerate = _enumerate.enumerate
+    filter = _filter.filter
+    flat_map = _flat_map.flat_map
+    from_generator = classmethod(_from_generator.from_generator)
+    from_tensor_slices = classmethod(_from_tensor_slices.from_tensor_slices)
+    from_tensors = classmethod(_from_tensors.from_tensors)
+    get_single_element = _get_single_element.get_single_element
+    interleave = _interleave.interleave
+    list_files = classmethod(_list_files.list_files)
+    map = _map.map
+    padded_batch = _padded_batch.padded_batch
+    prefetch = _prefetch.prefetch
+    random = classmethod(_random.random)
+    range = classmethod(_range.range)
+    reduce = _reduce.reduce
+    repeat = _repeat.repeat
+    sample_from_datasets = classmethod(_sample_from_datasets.sample_from_datasets)
+    shard = _shard.shard
+    shuffle = _shuffle.shuffle
+    skip = _skip.skip
+    take = _take.take
+    unbatch = _unbatch.unbatch
+    with_options = _with_options.with_options
+    zip = classmethod(_zip.zip)
+
+
+def _chain(lines: builtins.list[Any]) -> str:
+    return " -> ".join("(" + _chain(line) + ")" if isinstance(line, list) else line for line in lines)

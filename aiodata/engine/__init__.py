@@ -1,0 +1,1 @@
+"""The machine that runs pipelines; it knows no stage."""

@@ -1,0 +1,118 @@
+"""The bridge: a part of a pipeline that runs on a private loop in a private thread.
+
+It serves the plain `for` loop, and the look-ahead that must go on while the reader's own loop is held by a
+training step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.workers import wait_out
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiodata.engine.block import Block
+    from aiodata.engine.handoff import HandOff
+    from aiodata.engine.run import Run
+
+__all__ = ["Bridge", "serve"]
+
+
+async def serve(hand_off: HandOff, blocks: AsyncIterator[Block[Any]]) -> None:
+    """Give the reader in the other thread one block each time it waits for one; its elements stay lazy."""
+    try:
+        while True:
+            await hand_off.room()
+            block = await anext(blocks, None)
+            if block is None:
+                break
+            hand_off.put(block)
+            del block
+    except asyncio.CancelledError as error:
+        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
+        failure.__cause__ = error
+        hand_off.end(failure)  # not seen when it is the run that cancels: then the reader has gone
+        raise
+    except BaseException as error:
+        hand_off.end(error)
+        if not isinstance(error, Exception):
+            raise
+    else:
+        hand_off.end()
+
+
+class Bridge:
+    """A thread with a loop that runs `body`, then ends `run`, then ends itself.
+
+    Args:
+        run: The run whose stages live on that loop.
+        body: Moves blocks from the run to the hand-off.
+        hand_off: Where the reader waits.
+    """
+
+    def __init__(self, run: Run, body: Callable[[], Awaitable[None]], hand_off: HandOff) -> None:
+        self._run = run
+        self._body = body
+        self._hand_off = hand_off
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._cancel: Callable[[], object] | None = None
+        self._thread: threading.Thread | None = None
+        self._finished: Future[None] = Future()
+
+    def start(self) -> None:
+        """Start the thread; a daemon, so that an iterator nobody closed does not keep the interpreter alive."""
+        self._thread = threading.Thread(target=self._work, name="aiodata-loop", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._main())
+        except BaseException as error:  # the reader must hear of whatever ends this thread
+            self._hand_off.end(error)
+        else:
+            self._hand_off.end(RuntimeError("the pipeline's thread ended before its work was done"))
+        finally:
+            self._finished.set_result(None)
+
+    async def _main(self) -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._attend())
+        with self._lock:
+            self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+            if self._stopped:
+                task.cancel()
+        try:
+            await wait_out(task)
+        finally:
+            with self._lock:
+                self._cancel = None
+            await self._run.aclose()
+
+    async def _attend(self) -> None:
+        await self._body()
+
+    def stop(self) -> None:
+        """Ask the thread to end; callable from any thread, more than once."""
+        self._hand_off.close()
+        with self._lock:
+            self._stopped = True
+            if self._cancel is not None:
+                self._cancel()
+
+    def join(self) -> None:
+        """Wait, blocking, until the thread has ended; does nothing in that thread itself."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    async def wait(self) -> None:
+        """Wait, letting the loop run, until the thread has ended."""
+        if self._thread is not None:
+            await wait_out(asyncio.wrap_future(self._finished))
+            self._thread.join()  # it has nothing left to do

@@ -1,0 +1,209 @@
+"""What joins a stage that runs ahead to its reader: a bounded `asyncio.Queue` of computed blocks.
+
+`Buffer` holds the rule of how far ahead to run; `Channel` joins two tasks of one loop, and
+`aiodata.engine.handoff.HandOff` two threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aiodata.errors import EndedEarlyError
+from aiodata.structure import flatten
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata.engine.block import Block
+    from aiodata.engine.statistics import Counters
+
+__all__ = ["Buffer", "Channel", "End", "Writer", "fill"]
+
+CHUNK_SECONDS = 0.0002
+LARGEST_TUNED = 1024
+
+
+class End:
+    """What stands behind the last block: a private type, so that no user's element can be taken for it."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+class Buffer:
+    """How many elements may be ahead of the reader, and in what portions they go over.
+
+    At most `capacity` elements have been computed and not yet been pulled by the reader: those that wait, and
+    those of the portion that the reader has in hand.
+
+    Args:
+        capacity: That number, at least 1; 0 or less means automatic, from 1 up to 1,024: doubled whenever the reader
+            finds nothing although the buffer has been full before, which is tf.data's rule for prefetching.
+        counters: Statistics of the stage that reads ahead.
+        most_bytes: Where given, the capacity shrinks so that elements as large as the largest seen so far fit.
+    """
+
+    def __init__(self, capacity: int, counters: Counters, most_bytes: int | None = None) -> None:
+        self.counters = counters
+        self._most_bytes = most_bytes
+        self._tuned = capacity < 1
+        self._was_full = False
+        self._size = 0
+        self.size = max(1, capacity)
+
+    @property
+    def size(self) -> int:
+        """The capacity now."""
+        return self._size
+
+    @size.setter
+    def size(self, size: int) -> None:
+        self._size = size
+        self.counters.capacity = size
+        self.portion = (size + 1) // 2
+        self.most_waiting = size - self.portion + 1
+
+    def free(self, waiting: int) -> int:
+        """Give how many elements to compute next when `waiting` are waiting; 0 to wait for the reader."""
+        room = self.most_waiting - waiting
+        if room <= 0:
+            self._was_full = True
+        return min(room, self.portion) if room >= (self.portion + 1) // 2 else 0
+
+    def weigh(self, chunk: Block[Any]) -> None:
+        """Look at the size of a chunk's elements, by its first one."""
+        if self._most_bytes is not None:
+            if chunk.columns is not None:
+                size = sum(getattr(leaf, "nbytes", 0) for leaf in flatten(chunk.columns)) // (chunk.length or 1)
+            else:
+                leaves = flatten(chunk.computed[0]) if chunk.computed else []
+                size = sum(leaf.nbytes if hasattr(leaf, "nbytes") else getsizeof(leaf) for leaf in leaves)
+            if size * self.size > self._most_bytes:
+                self.size = max(1, self._most_bytes // size)
+
+    def found_empty(self) -> None:
+        """Count that the reader had to wait, and grow if that may help."""
+        self.counters.waits += 1
+        if self._tuned and self._was_full and self.size < LARGEST_TUNED:
+            self.size *= 2
+            self._was_full = False
+
+
+class Writer(Protocol):
+    """The writing side of a channel or hand-off."""
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """How far ahead to run."""
+
+    async def room(self) -> int:
+        """Wait until there is room; give how many elements to compute next."""
+
+    def put(self, block: Block[Any]) -> None:
+        """Add a computed block, for which there must be room."""
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Say that nothing more comes, or that the writer failed."""
+
+
+async def fill(writer: Writer, blocks: AsyncIterator[Block[Any]], counters: Counters) -> None:
+    """Compute `blocks` ahead of the reader, a portion at a time; the body of a look-ahead's task."""
+    try:
+        async for block in blocks:
+            while True:
+                chunk = block.chunk(await writer.room(), CHUNK_SECONDS)
+                if chunk is None:
+                    break
+                counters.blocks += 1
+                counters.elements += chunk.length or 0
+                if writer.buffer is not None:
+                    writer.buffer.weigh(chunk)
+                writer.put(chunk)
+                del chunk
+            del block
+    except asyncio.CancelledError as error:
+        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
+        failure.__cause__ = error
+        writer.end(failure)  # not seen when it is the run that cancels: then the reader has gone
+        raise
+    except BaseException as error:
+        writer.end(error)
+        if not isinstance(error, Exception):
+            raise
+    else:
+        writer.end()
+
+
+class Channel:
+    """A bounded queue of computed blocks with one writer and one reader, both tasks of one loop.
+
+    The writer asks for room *before* it computes, so what waits is never more than the buffer says.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self._queue: asyncio.Queue[Block[Any] | End] = asyncio.Queue()
+        self._waiting = 0
+        self._writer: asyncio.Future[None] | None = None
+        self._closed = False
+
+    async def room(self) -> int:
+        """Wait until there is room; give how many elements to compute next."""
+        while not (free := self.buffer.free(self._waiting)) and not self._closed:
+            self._writer = asyncio.get_running_loop().create_future()
+            try:
+                await self._writer
+            finally:
+                self._writer = None
+        if self._closed:
+            raise EndedEarlyError("the pipeline has been closed")
+        return free
+
+    def put(self, block: Block[Any]) -> None:
+        """Add a computed block, for which there must be room."""
+        if not self._closed:
+            assert block.length is not None
+            self._waiting += block.length
+            self._queue.put_nowait(block)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Say that nothing more comes, or that the writer failed."""
+        if not self._closed:
+            self._queue.put_nowait(End(error))
+
+    async def get(self) -> Block[Any] | None:
+        """Wait for the next block; None at the end.
+
+        Raises:
+            BaseException: What ended the writer.
+            EndedEarlyError: The channel was closed.
+        """
+        if self._queue.empty() and not self._closed:
+            self.buffer.found_empty()
+        item = await self._queue.get()
+        if isinstance(item, End):
+            self._queue.put_nowait(End(None))  # asking again after the end, or after the error, gives the end
+            if item.error is not None:
+                raise item.error
+            return None
+        assert item.length is not None
+        self._waiting -= item.length
+        self._wake_writer()
+        return item
+
+    def close(self) -> None:
+        """Drop everything that waits and wake both sides."""
+        self._closed = True
+        self._waiting = 0
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(End(EndedEarlyError("the pipeline was closed while it was being read")))
+        self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        if self._writer is not None and not self._writer.done():
+            self._writer.set_result(None)

@@ -1,0 +1,152 @@
+"""Work on several portions of a stream at once, by tasks of the run, and give the results in order."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Block
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiodata.engine.run import Run
+
+__all__ = ["Feed", "in_order"]
+
+
+class Feed:
+    """Portions of computed elements off the front of a stream of blocks."""
+
+    def __init__(self, blocks: AsyncIterator[Block[Any]]) -> None:
+        self._blocks = blocks
+        self._block: Block[Any] | None = None
+
+    async def chunk(self, limit: int) -> Block[Any] | None:
+        """Compute and take up to `limit` elements; None at the end."""
+        while True:
+            if self._block is not None:
+                chunk = self._block.chunk(limit)
+                if chunk is not None:
+                    return chunk
+            self._block = await anext(self._blocks, None)
+            if self._block is None:
+                return None
+
+    async def rest(self) -> AsyncIterator[Block[Any]]:
+        """Give what is left, block by block and lazily."""
+        if self._block is not None:
+            while (chunk := self._block.chunk(256)) is not None:
+                yield chunk
+            self._block = None
+        async for block in self._blocks:
+            yield block
+
+
+class _Ticket:
+    """A portion that is being worked on, in its place in the order."""
+
+    __slots__ = ("done", "size")
+
+    def __init__(self, size: int) -> None:
+        self.done: asyncio.Future[Block[Any]] = asyncio.get_running_loop().create_future()
+        self.size = size
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # nobody may be left to look at it
+
+
+async def in_order(
+    run: Run,
+    feed: Feed,
+    perform: Callable[[Block[Any]], Awaitable[Block[Any]]],
+    parallelism: int,
+    grain: Callable[[], int],
+) -> AsyncIterator[Block[Any]]:
+    """Perform work on portions of `feed` at once and give the results in the feed's order.
+
+    At most `parallelism` portions are worked on, and at most twice as many have been taken and not yet given.
+
+    Args:
+        run: The run that owns the tasks.
+        feed: Where the portions come from.
+        perform: Gives the results for one portion; element errors are `Failure`s in it, what it raises ends the run.
+        parallelism: Tasks at once, at least 1.
+        grain: Gives how many elements the next portion may have.
+    """
+    tickets: asyncio.Queue[_Ticket | None] = asyncio.Queue()
+    room = asyncio.Semaphore(2 * parallelism)
+    state = _Taking(feed, tickets, room)
+    for _ in range(parallelism):
+        run.spawn(partial(_work, state, perform, grain))
+    while (ticket := await tickets.get()) is not None:
+        block = await ticket.done
+        room.release()
+        yield block
+        del block
+    tickets.put_nowait(None)
+
+
+class _Taking:
+    """What the workers share: one at a time takes the next portion, which settles the order."""
+
+    def __init__(self, feed: Feed, tickets: asyncio.Queue[_Ticket | None], room: asyncio.Semaphore) -> None:
+        self.feed = feed
+        self.tickets = tickets
+        self.room = room
+        self.lock = asyncio.Lock()
+        self.over = False
+
+    async def take(self, limit: Callable[[], int]) -> tuple[Block[Any], _Ticket] | None:
+        await self.room.acquire()
+        async with self.lock:
+            if self.over:
+                self.room.release()
+                return None
+            try:
+                chunk = await self.feed.chunk(limit())
+            except BaseException as error:
+                self.over = True
+                ticket = _Ticket(0)
+                ticket.fail(_as_failure(error))
+                self.tickets.put_nowait(ticket)
+                self.room.release()
+                if not isinstance(error, Exception):
+                    raise
+                return None
+            if chunk is None:
+                self.over = True
+                self.tickets.put_nowait(None)
+                self.room.release()
+                return None
+            ticket = _Ticket(chunk.length or 0)
+            self.tickets.put_nowait(ticket)
+            return chunk, ticket
+
+
+async def _work(
+    taking: _Taking, perform: Callable[[Block[Any]], Awaitable[Block[Any]]], grain: Callable[[], int]
+) -> None:
+    while (taken := await taking.take(grain)) is not None:
+        chunk, ticket = taken
+        try:
+            ticket.done.set_result(await perform(chunk))
+        except BaseException as error:
+            ticket.fail(_as_failure(error))
+            if not isinstance(error, Exception):
+                raise
+        del chunk, ticket, taken
+
+
+def _as_failure(error: BaseException) -> BaseException:
+    """Turn a cancellation that is not the run's own into an error: a reader must not take it for its own."""
+    if isinstance(error, asyncio.CancelledError):
+        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
+        failure.__cause__ = error
+        return failure
+    return error
+
+

@@ -1,0 +1,337 @@
+"""The run: everything that one iteration owns, from its tasks to its open files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import weakref
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from aiodata.engine.block import Block, Tally
+from aiodata.engine.bridge import Bridge
+from aiodata.engine.channel import Buffer, Channel, fill
+from aiodata.engine.handoff import HandOff
+from aiodata.engine.plan import Plan, detachable, load_seeds, needs_loop, save_seeds
+from aiodata.engine.statistics import Statistics
+from aiodata.engine.workers import Pools, wait_out
+from aiodata.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+
+    from aiodata.engine.position import Cursor
+
+__all__ = ["NeedsCallersLoop", "NeedsLoop", "Run", "Source"]
+
+BREATH_SECONDS = 0.005
+logger = logging.getLogger("aiodata")
+
+
+class NeedsLoop(Exception):  # noqa: N818 - not an error: the iterator opens the pipeline anew, with a loop
+    """A pipeline that is stepped by hand has come upon an inner dataset that needs an event loop."""
+
+
+class NeedsCallersLoop(Exception):  # noqa: N818 - not an error: the look-ahead opens its input anew, on the user's loop
+    """A look-ahead on a private loop has come upon an inner dataset with the user's own coroutines."""
+
+
+class Source:
+    """An input of a stage, which the stage opens when and as often as it needs it."""
+
+    __slots__ = ("plan", "run")
+
+    def __init__(self, run: Run, plan: Plan) -> None:
+        self.run = run
+        self.plan = plan
+
+    def open(self, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
+        """Open the input from its start or at a cursor."""
+        return self.run.open(self.plan, start)
+
+
+class Run:
+    """Everything that one iteration owns: tasks, channels, worker pools, generators, statistics.
+
+    Args:
+        plan: The pipeline, or the part of it that a child run is for.
+        parent: The run that this one is a part of.
+    """
+
+    def __init__(self, plan: Plan, parent: Run | None = None) -> None:
+        self.parent = parent
+        self.pools = Pools()
+        self.closed = False
+        self.stepped = False
+        """Whether the stages are stepped by hand in the reader's thread, with no loop."""
+        self.detaches = True
+        """Whether the most downstream look-ahead runs on a private loop; settled when reading begins."""
+        self.inline: list[str] = parent.inline if parent else []
+        """Labels of the stages whose plain functions are called where the pipeline runs."""
+        self.statistics: Statistics = parent.statistics if parent else Statistics()
+        self.restored: set[int] = parent.restored if parent else set()
+        """Seed generators whose state has been set in this run, by identity."""
+        self.options: Options = parent.options if parent else _options(plan)
+        self.on_private_loop = parent is not None and parent.on_private_loop
+        self._apart = detachable(plan) if parent is None else None
+        self._generators: dict[int, weakref.ref[AsyncGenerator[Any, None]]] = {}
+        self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+        self._children: list[Run] = []
+        self._bridge: Bridge | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._unstarted: list[Callable[[], Awaitable[None]]] = []
+        self._group: Any = None
+        self._stop: asyncio.Event | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._breathed = monotonic()
+        self._switch_interval: float | None = None
+
+    # Opening stages
+
+    def open(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
+        """Open the stage of `plan`, and with it those that it reads, from the start or at a cursor.
+
+        This needs no event loop and draws the seeds of shuffles, so it happens when the user's iterator is made.
+        """
+        sources = [Source(self, source) for source in plan.inputs]
+        if plan.resumes_by_cursor:
+            return self._own(plan.stage(self, *sources, start=start))
+        position, skip = start or (None, 0)
+        blocks = self._own(plan.stage(self, *sources, start=position))
+        return self._own(self._behind(blocks, skip)) if skip else blocks
+
+    def _own(self, blocks: Any) -> AsyncIterator[Block[Any]]:
+        key = id(blocks)
+        generators = self._generators
+        generators[key] = weakref.ref(blocks, lambda _: generators.pop(key, None))
+        return blocks  # type: ignore[no-any-return]
+
+    async def _behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
+        async for block in blocks:
+            rest = block
+            while skip:
+                rest, dropped = rest.drop(min(skip, 256))
+                skip -= dropped
+                await self.breathe()
+                if not dropped:
+                    break
+            else:
+                yield rest
+
+    def open_inner(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
+        """Open a dataset that a user's function gave while the pipeline runs.
+
+        Raises:
+            NeedsLoop, NeedsCallersLoop: This run cannot hold it; whoever began the run begins it anew elsewhere.
+        """
+        if self.stepped and needs_loop(plan):
+            raise NeedsLoop
+        if self.on_private_loop and any(stage.has_coroutines for stage in plan.walk()):
+            raise NeedsCallersLoop
+        return self.open(plan, start)
+
+    # Running ahead
+
+    def read_ahead(self, source: Source, start: Cursor | None, size: int, label: str) -> AsyncIterator[Block[Any]]:
+        """Read up to `size` elements of `source` ahead of the reader; the same elements with the same origins.
+
+        The most downstream look-ahead of a pipeline may run on a loop and thread of its own.
+        """
+        if self._apart is None or source.plan is not self._apart.inputs[0]:
+            return self._ahead(source.open(start), size, label)
+        seeds = save_seeds(source.plan)
+        child = Run(source.plan, parent=self)
+        self._children.append(child)
+        return self._ahead_apart(child, child.open(source.plan, start), source.plan, (start, seeds), size, label)
+
+    async def _ahead(self, blocks: AsyncIterator[Block[Any]], size: int, label: str) -> AsyncIterator[Block[Any]]:
+        counters = self.statistics.counters(label)
+        channel = self.channel(Buffer(size, counters))
+        self.spawn(partial(fill, channel, blocks, counters))
+        while (block := await channel.get()) is not None:
+            yield block
+
+    async def _ahead_apart(
+        self, child: Run, blocks: AsyncIterator[Block[Any]], plan: Plan, begun: Any, size: int, label: str
+    ) -> AsyncIterator[Block[Any]]:
+        if not self.detaches:
+            async for block in child._ahead(blocks, size, label):
+                yield block
+            return
+        counters = self.statistics.counters(label)
+        hand_off = HandOff(Buffer(size, counters))
+        child.on_private_loop = True
+        self._bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
+        self._bridge.start()
+        start, seeds = begun
+        try:
+            while (found := hand_off.get() if self.stepped else await hand_off.get_async()) is not None:
+                start, seeds = found.cursor(found.length or 0), None
+                yield found
+        except NeedsCallersLoop:
+            # Found only now, in an inner dataset: go on at the same element, on the loop that the coroutines belong to.
+            if seeds is not None:
+                load_seeds(plan, seeds)
+            async for block in self._ahead(self.open(plan, start), size, label):
+                yield block
+
+    def channel(self, buffer: Buffer) -> Channel:
+        """Make a channel that closes with the run."""
+        channel = Channel(buffer)
+        self._channels.add(channel)
+        return channel
+
+    def spawn(self, body: Callable[[], Awaitable[None]]) -> None:
+        """Run `body` as a task of this run. It must hand its errors to a channel; it is cancelled when the run ends."""
+        if self._group is not None:
+            self._group.start_soon(body)
+            return
+        self._unstarted.append(body)
+        if self._supervisor is None:
+            self._stop = asyncio.Event()
+            self._supervisor = asyncio.get_running_loop().create_task(self._supervise(self._stop), name="aiodata")
+
+    async def _supervise(self, stop: asyncio.Event) -> None:
+        """Hold the task group of the run: the only one, so that no generator ever yields inside one."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for body in self._unstarted:
+                    group.start_soon(body)
+                self._unstarted.clear()
+                await stop.wait()
+                group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            for channel in list(self._channels):
+                channel.close()
+
+    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a blocking function in one of the run's own threads for files."""
+        return await asyncio.get_running_loop().run_in_executor(self.pools.files, function, *arguments)
+
+    # Letting the loop breathe
+
+    async def breathe(self) -> None:
+        """Let the loop run its other tasks if it has not for 5 ms."""
+        if not self.stepped and monotonic() - self._breathed > BREATH_SECONDS:
+            await asyncio.sleep(0)
+            self._breathed = monotonic()
+
+    async def gather(self, into: list[Any], rows: Iterator[Any], count: int, pace: Tally) -> bool:
+        """Pull `count` elements of `rows` into a list, letting the loop breathe; tell whether there were enough.
+
+        Args:
+            into: Extended by the elements. An exception leaves those before it there.
+            rows: A block's rows.
+            count: How many elements to pull.
+            pace: Elements to pull between two looks at the clock; kept by the caller from call to call.
+        """
+        goal = len(into) + count
+        while (missing := goal - len(into)) > 0:
+            step = min(missing, pace.count)
+            before, start = len(into), monotonic()
+            into.extend(islice(rows, step))
+            now = monotonic()
+            if len(into) - before < step:
+                return False
+            if now - start < 0.0005:
+                pace.count = min(pace.count * 2, 4096)
+            elif now - start > 0.002:
+                pace.count = max(1, pace.count // 4)
+            if now - self._breathed > BREATH_SECONDS:
+                await self.breathe()
+        return True
+
+    # The end
+
+    def begin(self) -> None:
+        """Note that reading begins; applies the options that are global to the process."""
+        if self.options.switch_interval_seconds is not None:
+            self._switch_interval = sys.getswitchinterval()
+            sys.setswitchinterval(self.options.switch_interval_seconds)
+
+    async def aclose(self) -> None:
+        """End everything that the run owns, in order; calling it again waits for the first call.
+
+        Cancelling the caller does not stop it half-way: the cancellation is raised when all is done.
+        """
+        if self.closed:
+            if self._ended is not None:
+                await wait_out(self._ended)
+            return
+        self.closed = True
+        if not self.stepped:
+            self._ended = asyncio.get_running_loop().create_future()
+        cancelled: asyncio.CancelledError | None = None
+        # Held here so that none is left to the collector, whose way of closing a generator is another task.
+        generators = [generator for ref in self._generators.values() if (generator := ref()) is not None]
+        for step in (self._end_tasks, partial(_close_generators, generators), self._end_children, self.pools.close):
+            try:
+                await step()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if self._switch_interval is not None:
+            sys.setswitchinterval(self._switch_interval)
+        if self._ended is not None:
+            self._ended.set_result(None)
+        if cancelled is not None:
+            raise cancelled
+
+    def close(self) -> None:
+        """End a run that has no loop: one that is stepped by hand, or has not begun."""
+        self.stepped = True
+        try:
+            self.aclose().send(None)
+        except StopIteration:
+            return
+        raise RuntimeError("closing a pipeline without a loop had to wait for one")
+
+    async def _end_tasks(self) -> None:
+        for channel in list(self._channels):
+            channel.close()
+        if self._supervisor is not None and self._stop is not None:
+            self._stop.set()
+            await wait_out(self._supervisor)
+            self._supervisor = None
+
+    async def _end_children(self) -> None:
+        if self._bridge is not None:
+            self._bridge.stop()
+            if self.stepped:
+                self._bridge.join()
+            else:
+                await self._bridge.wait()
+        for child in self._children:
+            child.stepped = self.stepped
+            await child.aclose()
+
+
+async def _close_generators(generators: list[AsyncGenerator[Any, None]]) -> None:
+    """Close generators, downstream first; an error in a user's clean-up is logged, and does not stop the others."""
+    cancelled: asyncio.CancelledError | None = None
+    while generators:
+        generator = generators.pop()
+        try:
+            await generator.aclose()
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:
+            logger.exception("an error while closing the pipeline's %s", getattr(generator, "__qualname__", generator))
+    if cancelled is not None:
+        raise cancelled
+
+
+def _options(plan: Plan) -> Options:
+    options = Options()
+    for stage in plan.walk():
+        if stage.options is not None:
+            options = stage.options.over(options)
+    return options
+
+

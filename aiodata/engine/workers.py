@@ -1,0 +1,108 @@
+"""Thread and process pools that a run owns, and that end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Pools", "wait_out"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FILE_THREADS = 32
+"""Threads for reading files; they are made as they are needed."""
+
+
+class _Threads(ThreadPoolExecutor):
+    """A thread pool that knows which calls are under way."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        super().__init__(threads, thread_name_prefix=name)
+        self.calls: set[Future[Any]] = set()
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Submit a call and keep it in `calls` until it has ended."""
+        future = super().submit(fn, *args, **kwargs)
+        self.calls.add(future)
+        future.add_done_callback(self.calls.discard)
+        return future
+
+
+async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any]) -> None:
+    """Wait until `waiting` is done, whatever its outcome, even while the waiting task is being cancelled.
+
+    Raises:
+        asyncio.CancelledError: Only afterwards, if the waiting task was cancelled.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not waiting.done():
+        try:
+            await asyncio.wait({waiting})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if not waiting.cancelled():
+        waiting.exception()  # mark as seen: whoever needs the outcome has it already
+    if cancelled is not None:
+        raise cancelled
+
+
+class Pools:
+    """The pools of one run: threads for files, and one pool for each parallel map."""
+
+    def __init__(self) -> None:
+        self._files: _Threads | None = None
+        self._threads: list[_Threads] = []
+        self._processes: list[ProcessPoolExecutor] = []
+
+    @property
+    def files(self) -> ThreadPoolExecutor:
+        """The threads that read files; made at the first use."""
+        if self._files is None:
+            self._files = _Threads(FILE_THREADS, "aiodata-files")
+            self._threads.append(self._files)
+        return self._files
+
+    def threads(self, count: int) -> ThreadPoolExecutor:
+        """Make a pool of `count` threads."""
+        pool = _Threads(count, "aiodata-map")
+        self._threads.append(pool)
+        return pool
+
+    def processes(self, count: int, initializer: Callable[..., None], *arguments: Any) -> Executor:
+        """Make a pool of `count` freshly started processes.
+
+        They are started anew (`spawn`), not forked: a fork of a process with threads may copy a held lock.
+        """
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(count, mp_context=context, initializer=initializer, initargs=arguments)
+        self._processes.append(pool)
+        return pool
+
+    async def close(self) -> None:
+        """Wait for the calls that are running, drop those that are not, and end all workers.
+
+        A thread cannot be interrupted, so its running call is waited for. A process can, and is killed.
+        """
+        for pool in self._threads:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._threads:
+            for call in [call for call in pool.calls if not call.done()]:
+                await wait_out(asyncio.wrap_future(call))
+            pool.shutdown(wait=True)  # the threads are idle: they end within microseconds
+        for processes in self._processes:
+            workers = list((processes._processes or {}).values())
+            processes.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.kill()
+            for worker in workers:
+                worker.join()
+            processes.shutdown(wait=True)
+        self._files = None
+        self._threads.clear()
+        self._processes.clear()

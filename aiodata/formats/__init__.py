@@ -1,0 +1,1 @@
+"""File formats: bytes to records and back."""

@@ -1,0 +1,204 @@
+"""CSV records to numpy columns: tf.io.decode_csv on numpy."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import count, pairwise
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aiodata.formats.csv_columns import TEXT, Column, CsvColumns, FloatColumn, IntColumn
+
+__all__ = ["compile_columns", "decode_csv"]
+
+_NUMBER_NAMES = {"float", "int"} | {np.dtype(code).name for code in "efdbhilqBHILQ"}
+_PLAIN = {int, str, bytes, type}
+_MOST_COMPILED = 256
+
+
+def decode_csv(
+    records: bytes | str | Sequence[bytes | str] | npt.NDArray[Any],
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+    name: str | None = None,
+) -> tuple[Any, ...]:
+    r"""Decode CSV records into one numpy value per column.
+
+    Args:
+        records: One record as `bytes` or `str` (read as UTF-8), or a list or array of them (any shape). Line ends
+            after a record are ignored; an empty record is one empty field.
+        record_defaults: One entry per decoded column. A dtype (`np.float32`, `"int64"`, `float`, `bytes`) or an empty
+            array makes the column required. A value, alone or as a list or array of one (`[0.0]`, `np.float32(0)`,
+            `b""`), gives the default and the dtype. Python numbers mean `float64` and `int64`, as in numpy. Dtypes are
+            float16, 32 and 64, every integer dtype, and text (`str`, `bytes` or `object`). A string that names a
+            number dtype (`"int64"`, `"float"`) is that dtype; write `["int64"]` for the text.
+        field_delim: The one character between fields.
+        use_quote_delim: Whether `"` quotes a field; if not, it is an ordinary character.
+        na_value: Text of a field that counts as missing, beside the empty field.
+        select_cols: Indexes of the columns to decode, strictly increasing; all of them by default. With it, what
+            follows the last selected column is not counted.
+        name: Ignored; there because tf has it.
+
+    Returns:
+        A tuple with one entry per decoded column: for one record a numpy scalar or `bytes`, for many an array of the
+        shape of `records` (text: an object array of `bytes`). Floats beyond a dtype's range become infinite.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+        TypeError: If an argument has a type that cannot work.
+        DataError: If a record has a wrong number of fields or bad quoting, a required field is missing, or a field is
+            no number of its dtype. Records and columns are counted from 0.
+
+    Example:
+        >>> from aiodata.formats.csv import decode_csv
+        >>> decode_csv(b'UA,-3,"Newark, NJ"\r\n', [bytes, [0.0], b""])
+        (b'UA', np.float64(-3.0), b'Newark, NJ')
+        >>> decode_csv(["1,x", ",y"], [np.array([7], np.int16), bytes])
+        (array([1, 7], dtype=int16), array([b'x', b'y'], dtype=object))
+
+    Source: tf.io.decode_csv, RFC 4180.
+    """
+    columns = _compiled(record_defaults, field_delim, use_quote_delim, na_value, select_cols)
+    if isinstance(records, np.ndarray):
+        if records.ndim == 0:
+            return columns.decode_line(_text(records.item()))
+        decoded = columns.decode_lines(_texts(records.ravel().tolist()))
+        return decoded if records.ndim == 1 else tuple([values.reshape(records.shape) for values in decoded])
+    if isinstance(records, (bytes, str)):
+        return columns.decode_line(_text(records))
+    if isinstance(records, (list, tuple)):
+        return columns.decode_lines(_texts(records))
+    raise TypeError(f"records must be bytes, str, or a list or array of them, not {type(records).__name__}")
+
+
+_compiled_columns: dict[Any, CsvColumns] = {}
+
+
+def _compiled(
+    record_defaults: Sequence[Any],
+    field_delim: str,
+    use_quote_delim: bool,
+    na_value: str,
+    select_cols: Sequence[int] | None,
+) -> CsvColumns:
+    """Check the arguments of `decode_csv`, once for each set of them: a map calls it for every element."""
+    if isinstance(record_defaults, (str, bytes)):
+        raise TypeError("record_defaults must be a list with one entry per column, not one text")
+    selected = None if select_cols is None else tuple(select_cols)
+    key = (_defaults_key(record_defaults), field_delim, use_quote_delim, na_value, selected)
+    try:
+        found = _compiled_columns.get(key)
+    except TypeError:  # something unhashable, such as a dict: no default that anyone should write
+        return compile_columns(record_defaults, field_delim, use_quote_delim, na_value, selected)
+    if found is None:
+        found = compile_columns(record_defaults, field_delim, use_quote_delim, na_value, selected)
+        if len(_compiled_columns) >= _MOST_COMPILED:
+            _compiled_columns.clear()
+        _compiled_columns[key] = found
+    return found
+
+
+def _defaults_key(record_defaults: Iterable[Any]) -> tuple[Any, ...]:
+    """Return what only equal defaults of equal types share, bit for bit: -0.0 is not 0.0, and nan is found again."""
+    key: list[Any] = []
+    floats = array("d")
+    for entry in record_defaults:
+        kind = type(entry)
+        value = entry
+        if (kind is list or kind is tuple) and len(entry) == 1:
+            key.append(list)
+            value = entry[0]
+            kind = type(value)
+        key.append(kind)
+        if kind is float:
+            floats.append(value)
+        elif kind in _PLAIN:
+            key.append(value)
+        elif isinstance(value, (np.ndarray, np.generic)):
+            texts = tuple(value.ravel().tolist()) if value.dtype.kind in "OSTU" else None
+            key += (value.dtype, value.shape, texts or value.tobytes())
+        else:
+            key.append(repr(value) if kind is list or kind is tuple else value)
+    key.append(floats.tobytes())
+    return tuple(key)
+
+
+def compile_columns(
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+) -> CsvColumns:
+    """Check `decode_csv`'s arguments and make them ready; see there for their meaning and for what is raised."""
+    texts: dict[str, Any] = {"field_delim": field_delim, "na_value": na_value}
+    for argument, given in texts.items():
+        if not isinstance(given, str):
+            raise TypeError(f"{argument} must be str, not {given!r}")
+    if len(field_delim) != 1 or field_delim in "\r\n\0" or (use_quote_delim and field_delim == '"'):
+        raise ValueError(f"field_delim must be one character that ends no line and quotes nothing, not {field_delim!r}")
+    if len(record_defaults) == 0:
+        raise ValueError("record_defaults must have an entry for at least one column")
+    indexes = tuple(range(len(record_defaults)) if select_cols is None else map(index, select_cols))
+    if len(indexes) != len(record_defaults):
+        raise ValueError(f"select_cols selects {len(indexes)} columns, but record_defaults has {len(record_defaults)}")
+    if indexes[0] < 0 or any(left >= right for left, right in pairwise(indexes)):
+        raise ValueError(f"select_cols must be strictly increasing column indexes from 0, not {list(indexes)}")
+    entries = zip(count(), indexes, record_defaults, strict=False)
+    columns = tuple([_column(at, position, default, na_value) for position, at, default in entries])
+    return CsvColumns(columns, indexes[-1] + 1, select_cols is None, field_delim, bool(use_quote_delim))
+
+
+def _column(at: int, position: int, default: Any, na_value: str) -> Column:
+    """Make the column at index `at` from entry number `position` of `record_defaults`."""
+    dtype, value = _dtype_and_default(default, f"record_defaults[{position}]")
+    if dtype == TEXT:
+        text = _text(value) if value is not None else None
+        return Column(at, dtype, dict.fromkeys(("", na_value), text))
+    missing = dict.fromkeys(("", na_value), repr(value) if value is not None else None)
+    if dtype.kind == "f":
+        return FloatColumn(at, dtype, missing, dtype.type(1))
+    return IntColumn(at, dtype, missing, dtype.type(1))
+
+
+def _dtype_and_default(default: Any, where: str) -> tuple[np.dtype[Any], Any]:
+    """Return a column's dtype and its default as a Python value; the default is `None` if the column is required."""
+    if isinstance(default, (type, np.dtype)) or (isinstance(default, str) and default in _NUMBER_NAMES):
+        dtype, values = np.dtype(default), []
+        known = dtype != TEXT or isinstance(default, np.dtype) or default in (object, np.object_)  # not any class
+    else:
+        given = default if isinstance(default, (list, tuple, np.ndarray)) else [default]
+        if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (bytes, str)):
+            return TEXT, given[0]  # as an array it would lose zero bytes from its end
+        held = np.asarray(given)
+        dtype, values, known = held.dtype, held.ravel().tolist(), True
+    if len(values) > 1:
+        raise ValueError(f"{where} must hold one default or none, not {len(values)}")
+    if known and dtype.kind in "OSTU" and (not values or isinstance(values[0], (bytes, str))):
+        return TEXT, values[0] if values else None
+    if dtype.name not in _NUMBER_NAMES:
+        raise TypeError(f"{where} must be a float, integer or text dtype, or a value of one, not {default!r}")
+    return np.dtype(dtype.name), values[0] if values else None  # native, and one class for each name
+
+
+def _text(record: Any) -> str:
+    """Return one record as `str`, from which its bytes can be had again."""
+    if isinstance(record, str):
+        return record
+    if isinstance(record, bytes):
+        return record.decode("utf-8", "surrogateescape")
+    raise TypeError(f"a record must be bytes or str, not {type(record).__name__}")
+
+
+def _texts(records: Sequence[Any]) -> list[str]:
+    """Return many records as `str`, quickly where all of them are `bytes`."""
+    if set(map(type, records)) == {bytes}:
+        return [record.decode("utf-8", "surrogateescape") for record in records]
+    return [_text(record) for record in records]

@@ -1,0 +1,260 @@
+"""CSV records to numpy values and arrays, once the arguments are checked: the working half of `decode_csv`.
+
+Fields become numbers by Python's `float` and `int`, held to ASCII and to no underscores; text stays the bytes it was.
+Many records are converted a column at a time. Only when that fails are they walked one by one, so that the error names
+the first bad record and its first bad field, as decoding that record alone would.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aiodata.errors import DataError
+
+__all__ = ["TEXT", "Column", "CsvColumns", "FloatColumn", "IntColumn"]
+
+TEXT = np.dtype(object)
+_LONGEST_SHOWN = 80
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)  # Python refuses those of more than 4300 digits as no integers
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A text column, and what all columns have: a place, a dtype, and the text that a missing field is read as.
+
+    Args:
+        index: Index of the column's field in a record.
+        dtype: What the fields become: a float or integer dtype, or `object` for text (`bytes`).
+        missing: What a missing field is read as, by the field's text; `None` if the column is required.
+    """
+
+    index: int
+    dtype: np.dtype[Any]
+    missing: Mapping[str, str | None]
+
+    def scalar(self, field: str) -> Any:
+        """Convert one field; raise `ValueError` or `OverflowError` if it cannot be."""
+        return _encoded(field)
+
+    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
+        """Convert `count` fields; raise as `scalar` does."""
+        array = np.empty(count, object)
+        try:
+            array[:] = list(map(str.encode, fields))
+        except UnicodeEncodeError:
+            array[:] = list(map(_encoded, fields))
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class FloatColumn(Column):
+    """A column of floats; what is beyond the dtype's range becomes infinite. `one` is the dtype's 1."""
+
+    one: np.floating[Any]
+
+    def scalar(self, field: str) -> Any:
+        """Convert one field; raise as `Column.scalar` does."""
+        value = float(field)
+        try:
+            if -60000.0 < value < 60000.0:  # in range for every float dtype: no overflow warning to silence
+                return self.one * value  # as exact as `dtype.type(value)`, and 5 times as fast
+        except FloatingPointError:  # the caller told numpy to raise on underflow
+            pass
+        with np.errstate(over="ignore", under="ignore"):
+            return self.one * value
+
+    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
+        """Convert `count` fields; raise as `Column.scalar` does."""
+        values = np.fromiter(map(float, fields), np.float64, count)
+        with np.errstate(over="ignore", under="ignore"):
+            return values.astype(self.dtype, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IntColumn(Column):
+    """A column of integers. `one` is the dtype's 1."""
+
+    one: np.integer[Any]
+
+    def scalar(self, field: str) -> Any:
+        """Convert one field; raise as `Column.scalar` does."""
+        return self.one * int(field)  # numpy raises `OverflowError` for a Python integer that the dtype cannot hold
+
+    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
+        """Convert `count` fields; raise as `Column.scalar` does."""
+        return np.fromiter(map(int, fields), self.dtype, count)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvColumns:
+    """The columns that a CSV file's records are decoded into: checked arguments, ready for use.
+
+    Args:
+        columns: The decoded columns, in order.
+        width: Number of fields that a record must have: exactly, or at least (see `exact`).
+        exact: Whether more fields than `width` are an error.
+        field_delim: The one character between fields.
+        quoting: Whether `"` quotes a field.
+
+    Lines and fields are `str`, decoded from UTF-8 with `surrogateescape`, so that any bytes come back as they were.
+    """
+
+    columns: tuple[Column, ...]
+    width: int
+    exact: bool
+    field_delim: str
+    quoting: bool
+
+    def split(self, line: str, record: int = 0) -> list[str]:
+        """Split one record's text into its fields; raise `DataError` on bad quoting."""
+        if "\n" in line or "\r" in line:
+            line = line.rstrip("\r\n")
+        elif not (self.quoting and '"' in line):
+            return line.split(self.field_delim)
+        try:
+            return next(csv.reader((line,), _dialect(self.field_delim, self.quoting))) or [""]
+        except csv.Error as error:
+            raise DataError(f"record {record}: {_csv_fault(error)}, in {_shown(line)}") from None
+
+    def decode_line(self, line: str, record: int = 0) -> tuple[Any, ...]:
+        """Decode one record's text; `record` is its number in messages."""
+        return self.decode_row(self.split(line, record), record, line)
+
+    def decode_row(self, row: Sequence[str], record: int = 0, line: str | None = None) -> tuple[Any, ...]:
+        """Decode one record's fields into numpy scalars and `bytes`; `record` and `line` are for messages."""
+        if line is None:
+            line = self.field_delim.join(row)
+        if len(row) != self.width and (self.exact or len(row) < self.width):
+            least = "" if self.exact else "at least "
+            raise DataError(f"record {record}: expected {least}{self.width} fields, got {len(row)}, in {_shown(line)}")
+        odd = "_" in line or not line.isascii()
+        values = []
+        for column in self.columns:
+            given = row[column.index]
+            field = column.missing.get(given, given)
+            if field is None:
+                raise DataError(f"record {record}, column {column.index}: required but missing, in {_shown(line)}")
+            try:
+                if odd and column.dtype != TEXT and ("_" in field or not field.isascii()):
+                    raise ValueError
+                values.append(column.scalar(field))
+            except (ValueError, OverflowError) as error:
+                fault = _field_fault(field, column.dtype, error)
+                raise DataError(f"record {record}, column {column.index}: {fault}, in {_shown(line)}") from None
+        return tuple(values)
+
+    def decode_rows(self, rows: Sequence[Sequence[str]], first_record: int = 0) -> tuple[npt.NDArray[Any], ...]:
+        """Decode many records' fields into one array per column; the first row is record `first_record`."""
+        with suppress(ValueError, OverflowError):
+            return self._arrays(self._columns_of(rows), len(rows))
+        for record, row in enumerate(rows, first_record):
+            self.decode_row(row, record)
+        return self._arrays(self._columns_of(rows), len(rows))
+
+    def decode_lines(self, lines: Sequence[str], first_record: int = 0) -> tuple[npt.NDArray[Any], ...]:
+        """Decode many records' texts into one array per column; the first line is record `first_record`."""
+        with suppress(ValueError, OverflowError, csv.Error):
+            return self._arrays(self._split_columns(lines), len(lines))
+        rows = []
+        for record, line in enumerate(lines, first_record):
+            rows.append(self.split(line, record))
+            self.decode_row(rows[-1], record, line)
+        return self._arrays(self._columns_of(rows), len(rows))
+
+    def _arrays(self, columns: Sequence[Sequence[str]], count: int) -> tuple[npt.NDArray[Any], ...]:
+        """Convert whole columns; raise `ValueError` or `OverflowError`, saying nothing, if a field is bad."""
+        arrays = []
+        for column, given in zip(self.columns, columns, strict=True):
+            fields: Any = given
+            for text in column.missing:
+                if text in given:
+                    fields = list(map(column.missing.get, given, given))
+                    if column.missing[text] is None:
+                        raise ValueError
+                    break
+            if column.dtype != TEXT:
+                joined = "".join(fields)
+                if "_" in joined or not joined.isascii():
+                    raise ValueError
+            arrays.append(column.array(fields, count))
+        return tuple(arrays)
+
+    def _columns_of(self, rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        """Pick the columns out of rows; raise `ValueError` if a row has a wrong number of fields."""
+        widths = set(map(len, rows))
+        if widths and (min(widths) < self.width or (self.exact and max(widths) > self.width)):
+            raise ValueError
+        return [[row[column.index] for row in rows] for column in self.columns]
+
+    def _split_columns(self, lines: Sequence[str]) -> list[Sequence[str]]:
+        """Split many records into columns; raise `ValueError` or `csv.Error` if one does not fit."""
+        if not lines:
+            return [()] * len(self.columns)
+        delim, count = self.field_delim, len(lines)
+        between = f"{delim}\n{delim}"  # one more field between two records: it shows whether all of them are as long
+        joined = between.join(lines)
+        if "\r" in joined or joined.count("\n") != count - 1:
+            lines = [line.rstrip("\r\n") for line in lines]
+            joined = between.join(lines)
+        if (self.quoting and '"' in joined) or "\r" in joined or joined.count("\n") != count - 1:
+            rows = [row or [""] for row in csv.reader(lines, _dialect(delim, self.quoting))]
+            if len(rows) != count:  # an open quote ran on into the next record
+                raise ValueError
+            return self._columns_of(rows)
+        step = lines[0].count(delim) + 2
+        fields = joined.split(delim)
+        if len(fields) != step * count - 1 or fields[step - 1 :: step].count("\n") != count - 1:
+            return self._columns_of([line.split(delim) for line in lines])
+        if step - 1 < self.width or (self.exact and step - 1 > self.width):
+            raise ValueError
+        return [fields[column.index :: step] for column in self.columns]
+
+
+def _encoded(text: str) -> bytes:
+    """Return the bytes that a field was read from."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=64)
+def _dialect(field_delim: str, quoting: bool) -> Any:
+    """Return the `csv` module's own dialect object, which it takes without checking it again."""
+    if quoting:
+        return csv.reader((), delimiter=field_delim, strict=True).dialect
+    return csv.reader((), delimiter=field_delim, quoting=csv.QUOTE_NONE, strict=True).dialect
+
+
+def _shown(text: str) -> str:
+    """Return text for a message: quoted, and cut where it is long."""
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "...")
+
+
+def _csv_fault(error: csv.Error) -> str:
+    """Say in words what the `csv` module found."""
+    message = str(error)
+    if message.startswith("new-line"):
+        return "line break outside quotes"
+    if message.startswith("unexpected end"):
+        return "quoted field without its closing quote"
+    if "expected after" in message:
+        return "quoted field that goes on after its closing quote"
+    if message.startswith("field larger"):
+        return f"{message}; csv.field_size_limit() can raise it"
+    return message
+
+
+def _field_fault(field: str, dtype: np.dtype[Any], error: Exception) -> str:
+    """Say in words why a field did not become a value."""
+    if dtype == TEXT:
+        return f"{_shown(field)} has no UTF-8 form"
+    if isinstance(error, OverflowError) or (dtype.kind != "f" and _INTEGER.fullmatch(field)):
+        return f"{_shown(field)} is out of range for {dtype.name}"
+    return f"{_shown(field)} is not a valid {dtype.name}"

@@ -1,0 +1,90 @@
+"""How the user's functions are called: what they get, what may come back, and how their errors are marked."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Tally, resumable
+from aiodata.engine.position import locate
+from aiodata.structure import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aiodata.engine.block import Block
+
+__all__ = ["applied", "call", "check_callable", "is_coroutine_function", "name_of"]
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Name a function as an error message should: its qualified name without the places it was defined in."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return str(name).rsplit("<locals>.", maxsplit=1)[-1]
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Tell whether calling `function` gives a coroutine; looks through partials and callable objects."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def check_callable(function: object, method: str, argument: str) -> None:
+    """Refuse an argument that is not callable.
+
+    Raises:
+        TypeError: It names the method, the argument and what was given.
+    """
+    if not callable(function):
+        raise TypeError(f"{method}: {argument} must be callable, not {type(function).__name__}")
+
+
+def call(function: Callable[..., Any], element: Any) -> Any:
+    """Call `function` on an element: a plain tuple is unpacked into arguments, anything else is one argument."""
+    return function(*element) if element.__class__ is tuple else function(element)
+
+
+def applied(
+    function: Callable[..., Any],
+    block: Block[Any],
+    label: str,
+    index: Tally,
+    convert: Callable[[Any], Any] = normalize,
+) -> Iterator[Any]:
+    """Apply a plain function lazily to each element of a block.
+
+    Args:
+        function: The user's function.
+        block: Its rows are pulled one at a time.
+        label: The stage's label, for the note that an error gets.
+        index: Number of the block's first element in the stage's input; grows by the number of elements.
+        convert: Applied to each result; may raise `TypeError`.
+    """
+    rows = block.rows()
+    origin = block.origin
+    done = 0
+
+    def applying() -> Iterator[Any]:
+        nonlocal done
+        number = done
+        try:
+            for element in rows:
+                try:
+                    result = convert(function(*element) if element.__class__ is tuple else function(element))
+                except Exception as error:
+                    locate(error, label, index.count + number - done, origin, block.offset + number)
+                    raise
+                number += 1
+                yield result
+        except Exception:
+            number += 1
+            raise
+        finally:
+            index.count += number - done
+            done = number
+
+    return resumable(applying)

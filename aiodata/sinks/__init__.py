@@ -1,0 +1,1 @@
+"""Consuming methods, one file each."""

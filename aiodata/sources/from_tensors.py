@@ -1,0 +1,48 @@
+"""`Dataset.from_tensors`: one element."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.conversion import as_element
+from aiodata.engine.block import Block
+from aiodata.engine.plan import Plan
+from aiodata.engine.position import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.run import Run
+
+__all__ = ["from_tensors"]
+
+
+def from_tensors(cls: type[Dataset[Any]], tensors: Any) -> Dataset[Any]:
+    """Give one element: `tensors` itself.
+
+    Arrays are copied, and read-only in the element. A Python list becomes an array; tuples, named tuples and dicts
+    stay structures; None stays None.
+
+    Raises:
+        TypeError: A set, which has no order.
+        ValueError: A list whose rows have different lengths.
+
+    >>> import aiodata
+    >>> list(aiodata.Dataset.from_tensors(([1, 2], b"x")))
+    [(array([1, 2]), b'x')]
+
+    Source: `tf.data.Dataset.from_tensors`; Python numbers follow numpy (int64, float64), not TensorFlow.
+    """
+    element = as_element(tensors)
+    return cls(Plan("from_tensors", partial(_one, element=element), count=lambda: 1))
+
+
+async def _one(run: Run, *, start: int | None, element: Any) -> AsyncIterator[Block[Any]]:
+    if start is None:
+        yield Block(Origin(_begin), computed=[element])
+
+
+def _begin() -> None:
+    return None

@@ -1,0 +1,83 @@
+"""`Dataset.list_files`: the files that match patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Block
+from aiodata.engine.plan import UNKNOWN, Plan
+from aiodata.engine.position import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.run import Run
+
+__all__ = ["list_files"]
+
+
+def list_files(
+    cls: type[Dataset[Any]],
+    file_pattern: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    shuffle: bool | None = None,
+    seed: int | None = None,
+) -> Dataset[bytes]:
+    """Give the paths that match a pattern, or several, as bytes.
+
+    The files are listed when the iteration begins. `*` and `?` do not cross folders, `*` matches folders and dot
+    files too; a path that two patterns match comes twice.
+
+    Args:
+        file_pattern: A glob pattern or a list of them.
+        shuffle: None or True: another random order in each iteration; False: sorted by bytes.
+        seed: Makes the random order the same in every process: that of `shuffle(number of files, seed)`.
+
+    Raises:
+        TypeError: A pattern is not a path.
+        ValueError: There is no pattern.
+        FileNotFoundError: While iterating: nothing matches; it names the patterns. tf.data finds out when the
+            dataset is made, which here does no I/O.
+
+    >>> import aiodata, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "b.txt", "a.txt":
+    ...         open(os.path.join(folder, name), "w").close()
+    ...     [os.path.basename(path) for path in aiodata.Dataset.list_files(folder + "/*.txt", shuffle=False)]
+    [b'a.txt', b'b.txt']
+
+    Source: `tf.data.Dataset.list_files`.
+    """
+    given = [file_pattern] if isinstance(file_pattern, (str, bytes, os.PathLike)) else list(file_pattern)
+    patterns = [os.fsencode(pattern) for pattern in given]
+    if not patterns:
+        raise ValueError("list_files: file_pattern is empty")
+    detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
+    stage = partial(_paths, patterns=patterns)
+    files = cls(Plan("list_files", stage, detail=detail, count=lambda: len(_matches(patterns)), waits=True))
+    return files if shuffle is False else files.shuffle(UNKNOWN, seed)
+
+
+def _matches(patterns: list[bytes]) -> list[bytes]:
+    """List what matches, sorted.
+
+    Raises:
+        FileNotFoundError: Nothing does.
+    """
+    found: list[bytes] = []
+    for pattern in patterns:
+        found += glob.glob(pattern, include_hidden=True)
+    if not found:
+        raise FileNotFoundError(f"list_files: no file matches {', '.join(repr(os.fsdecode(p)) for p in patterns)}")
+    return sorted(found)
+
+
+async def _paths(run: Run, *, start: int | None, patterns: list[bytes]) -> AsyncIterator[Block[bytes]]:
+    paths = await run.in_thread(_matches, patterns)
+    index = start or 0
+    if index < len(paths):
+        yield Block(Origin(partial(int, index)), computed=paths[index:])

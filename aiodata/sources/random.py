@@ -1,0 +1,1 @@
+def random(cls, *a, **k): raise RuntimeError

@@ -1,0 +1,69 @@
+"""`Dataset.range`: numbers in steps."""
+
+from __future__ import annotations
+
+import builtins
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aiodata.checks import check_integer
+from aiodata.engine.block import Block
+from aiodata.engine.plan import Plan
+from aiodata.engine.position import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from numpy.typing import DTypeLike
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.run import Run
+
+__all__ = ["range"]
+
+SMALLEST_BLOCK = 64
+LARGEST_BLOCK = 4096
+
+
+def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64) -> Dataset[Any]:
+    """Give the numbers of Python's `range` as numpy scalars.
+
+    Args:
+        *args: `stop`, or `start, stop`, or `start, stop, step`; integers.
+        output_type: Any numeric dtype.
+
+    Raises:
+        TypeError: An argument is not an integer, there are not one to three, or the dtype is not numeric.
+        ValueError: The step is 0.
+
+    >>> import aiodata
+    >>> list(aiodata.Dataset.range(1, 10, 4))
+    [np.int64(1), np.int64(5), np.int64(9)]
+
+    Source: `tf.data.Dataset.range`.
+    """
+    if not 1 <= len(args) <= 3:
+        raise TypeError(f"range: takes 1 to 3 numbers, not {len(args)}")
+    numbers = builtins.range(*[check_integer(arg, "range", "an argument") for arg in args])
+    dtype = np.dtype(output_type)
+    if dtype.kind not in "iufc":
+        raise TypeError(f"range: output_type must be a numeric dtype, not {dtype}")
+    detail = f"{numbers.start}, {numbers.stop}, {numbers.step}" + ("" if dtype == np.int64 else f", {dtype}")
+    stage = partial(_range, numbers=numbers, dtype=dtype)
+    return cls(Plan("range", stage, detail=detail, count=lambda: len(numbers)))
+
+
+def _range(run: Run, *, start: int | None, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
+    return _numbers(start or 0, numbers, dtype)
+
+
+async def _numbers(index: int, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
+    size = SMALLEST_BLOCK
+    while index < len(numbers):
+        part = numbers[index : index + size]
+        values = np.arange(part.start, part.stop, part.step).astype(dtype, copy=False)
+        yield Block(Origin(partial(int, index)), columns=values, length=len(part))
+        index += len(part)
+        size = min(2 * size, LARGEST_BLOCK)

@@ -1,0 +1,1 @@
+def sample_from_datasets(cls, *a, **k): raise RuntimeError

@@ -1,0 +1,167 @@
+"""`TextLineDataset`: the lines of text files."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.checks import check_integer
+from aiodata.dataset import Dataset
+from aiodata.engine.block import Block
+from aiodata.engine.plan import AUTOTUNE, Plan
+from aiodata.engine.position import Origin
+from aiodata.formats.compression import Decompressor, check_compression_type
+from aiodata.storage.local import LocalFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from aiodata.engine.run import Run
+
+__all__ = ["TextLineDataset"]
+
+CHUNK_BYTES = 256 * 1024
+LARGEST_BLOCK = 4096
+
+
+class TextLineDataset(Dataset[bytes]):
+    r"""The lines of text files as bytes, without their ends.
+
+    A line ends at `\n`; every `\r` is dropped, so that CRLF files give the same lines; the last line needs no end.
+    Files are read in chunks by the run's own threads, one after the other unless `num_parallel_reads` is given.
+    Memory: about twice `buffer_size` for each open file. A state holds the file and the byte of the next line; in a
+    compressed file restoring decompresses from its start.
+
+    Args:
+        filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
+        compression_type: "" or None, "GZIP" (also several members joined) or "ZLIB".
+        buffer_size: Bytes to read at a time; None means 256 KiB.
+        num_parallel_reads: Files to read at once, their lines taken in turn; None reads one after the other.
+
+    Raises:
+        TypeError: `filenames` is none of these.
+        ValueError: An argument is out of its range.
+        OSError: While iterating: a file cannot be read; the next file follows.
+        CorruptRecordError: While iterating: compressed data is damaged or cut short.
+
+    >>> import aiodata, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("one\ntwo")
+    ...     list(aiodata.TextLineDataset(path))
+    [b'one', b'two']
+
+    Source: `tf.data.TextLineDataset`; there a truncated compressed file just ends.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        filenames: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]] | Dataset[Any],
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+    ) -> None:
+        compression = check_compression_type(compression_type, "TextLineDataset")
+        size = CHUNK_BYTES if buffer_size is None else check_integer(buffer_size, "TextLineDataset", "buffer_size", 0)
+        read = partial(_lines_of, compression=compression, chunk_bytes=size or CHUNK_BYTES)
+        single = _single_path(filenames)
+        if single is not None:
+            super().__init__(read(single).plan)
+            return
+        names = filenames if isinstance(filenames, Dataset) else _dataset_of(filenames)
+        if num_parallel_reads is None:
+            lines = names.flat_map(read)
+        else:
+            if num_parallel_reads == 0 or num_parallel_reads < AUTOTUNE:
+                raise ValueError(f"TextLineDataset: num_parallel_reads must be at least 1, not {num_parallel_reads}")
+            cycle = num_parallel_reads
+            lines = names.interleave(read, cycle_length=cycle, num_parallel_calls=cycle)
+        super().__init__(lines.plan)
+
+
+def _single_path(filenames: Any) -> str | None:
+    if isinstance(filenames, (str, bytes, os.PathLike)):
+        return os.fsdecode(filenames)
+    return None
+
+
+def _dataset_of(filenames: Any) -> Dataset[Any]:
+    try:
+        paths = [os.fsdecode(name) for name in filenames]
+    except TypeError as error:
+        raise TypeError(f"TextLineDataset: filenames must be paths or a dataset of paths: {error}") from error
+    return Dataset.from_tensor_slices(paths)
+
+
+def _lines_of(filename: Any, *, compression: str, chunk_bytes: int) -> Dataset[bytes]:
+    path = os.fsdecode(filename)
+    stage = partial(_lines, path=path, compression=compression, chunk_bytes=chunk_bytes)
+    return Dataset(Plan("text_line", stage, detail=path + (f", {compression}" if compression else ""), waits=True))
+
+
+async def _lines(
+    run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int
+) -> AsyncIterator[Block[bytes]]:
+    offset, number = start or (0, 1)
+    counters = run.statistics.counters("text_line")
+    file = LocalFile(run, path)
+    rest = b""
+    try:
+        async for piece in _pieces(run, file, compression, chunk_bytes, offset):
+            counters.bytes_read += len(piece)
+            lines = (rest + piece if rest else piece).split(b"\n")
+            rest = lines.pop()
+            for first in range(0, len(lines), LARGEST_BLOCK):
+                part = lines[first : first + LARGEST_BLOCK]
+                yield _block(path, part, offset, number)
+                offset += sum(map(len, part)) + len(part)
+                number += len(part)
+                counters.elements += len(part)
+                counters.blocks += 1
+        if rest:
+            yield _block(path, [rest], offset, number)
+            counters.elements += 1
+    finally:
+        await file.aclose()
+
+
+def _block(path: str, lines: list[bytes], offset: int, number: int) -> Block[bytes]:
+    """Make a block of lines; `offset` is the byte, and `number` the line, that the first one begins at."""
+    origin = Origin(partial(_position, offset, number), partial(_place, path, number))
+    if b"\r" in b"".join(lines):
+        lines = [line.replace(b"\r", b"") for line in lines]
+    return Block(origin, computed=lines)
+
+
+def _position(offset: int, number: int) -> list[int]:
+    return [offset, number]
+
+
+def _place(path: str, number: int, offset: int) -> str:
+    return f"{path} line {number + offset}"
+
+
+async def _pieces(
+    run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int
+) -> AsyncIterator[bytes]:
+    """Give the file's content from a byte of it on, uncompressed."""
+    if not compression:
+        await file.open(offset)
+        while data := await file.read(chunk_bytes):
+            yield data
+        return
+    await file.open()
+    decompressor = Decompressor(compression, file.path)
+    while data := await file.read(chunk_bytes):
+        pieces = decompressor.pieces(data)
+        while piece := await run.in_thread(next, pieces, b""):
+            if offset >= len(piece):
+                offset -= len(piece)
+                continue
+            yield piece[offset:] if offset else piece
+            offset = 0
+    decompressor.finish()

@@ -1,0 +1,282 @@
+"""`map` with parallel calls: coroutines on the loop, plain functions in threads, processes or any executor."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import traceback
+from concurrent.futures import BrokenExecutor, Executor
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Block, Failure, Tally
+from aiodata.engine.concurrent import Feed, in_order
+from aiodata.engine.plan import AUTOTUNE
+from aiodata.engine.position import locate
+
+from aiodata.errors import WorkerError
+from aiodata.functions import applied, call, is_coroutine_function
+from aiodata.options import available_cores
+from aiodata.structure import normalize
+from aiodata.transforms._vectorized import checked, columns_of, merged, vectorized_block
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiodata.engine.position import Cursor
+    from aiodata.engine.run import Run, Source
+    from aiodata.engine.statistics import Counters
+
+__all__ = ["awaited_chunk", "parallel_map"]
+
+CHEAP_SECONDS = 50e-6
+"""Below this cost of a call, sending it to a thread costs more than it can bring."""
+
+THREAD_GRAIN_SECONDS = 500e-6
+PROCESS_GRAIN_SECONDS = 2e-3
+LARGEST_GRAIN = 256
+AUTOMATIC_COROUTINES = 16
+
+
+def parallel_map(
+    run: Run,
+    source: Source,
+    *,
+    start: Cursor | None,
+    function: Callable[..., Any],
+    label: str,
+    calls: int,
+    deterministic: bool | None,
+    executor: str | Executor,
+    vectorized: bool,
+) -> AsyncIterator[Block[Any]]:
+    """Open a map stage whose calls run at once; the stage of `map`."""
+    work = _Work(run, function, label, calls, executor, vectorized)
+    feed = Feed(source.open(start))
+    if executor == "thread" and not vectorized and not work.coroutine:
+        return _adaptive(run, feed, work)
+    return in_order(run, feed, work.perform, work.parallelism, work.grain)
+
+
+class _Work:
+    """How one parallel map calls its function on a portion of elements, and what it has learned of the cost."""
+
+    def __init__(
+        self, run: Run, function: Callable[..., Any], label: str, calls: int, executor: str | Executor, vectorized: bool
+    ) -> None:
+        self.run = run
+        self.function = function
+        self.label = label
+        self.coroutine = is_coroutine_function(function)
+        self.vectorized = vectorized
+        self.executor = executor
+        self.parallelism = _parallelism(run, calls, self.coroutine)
+        self.index = Tally()
+        self.seconds: float | None = None
+        self._pool: Executor | None = executor if isinstance(executor, Executor) else None
+        self._installed = False
+
+    @property
+    def counters(self) -> Counters:
+        counters = self.run.statistics.counters(self.label)
+        counters.parallelism = self.parallelism
+        return counters
+
+    def grain(self) -> int:
+        """Give how many elements the next portion should have."""
+        if self.vectorized:
+            return 1 << 30
+        if self.coroutine or self.seconds is None:
+            return 1
+        goal = THREAD_GRAIN_SECONDS if self.executor == "thread" else PROCESS_GRAIN_SECONDS
+        return max(1, min(LARGEST_GRAIN, int(goal / max(self.seconds, 1e-9))))
+
+    async def perform(self, chunk: Block[Any]) -> Block[Any]:
+        """Call the function on a portion."""
+        first = self.index.count
+        size = chunk.length or 0
+        self.index.count += size
+        counters = self.counters
+        counters.elements += size
+        counters.blocks += 1
+        counters.grain = size
+        if self.coroutine:
+            return await awaited_chunk(self.function, chunk, self.label, first, self.vectorized)
+        if self.vectorized:
+            tally = Tally(first)
+            return await self._submit(vectorized_block, self.function, chunk, self.label, tally)  # type: ignore[no-any-return]
+        return await self.call_in_pool(chunk, first)
+
+    async def call_in_pool(self, chunk: Block[Any], first: int) -> Block[Any]:
+        """Call a plain function in the pool on each element of a portion."""
+        elements = _elements(chunk)
+        if self.executor == "thread":
+            results, seconds = await self._submit(_compute, self.function, elements)
+        elif self.executor == "process":
+            results, seconds = await self._submit(_compute_installed, elements)
+        else:
+            results, seconds = await self._submit(_compute_portable, self.function, elements)
+        cost = seconds / max(1, len(elements))
+        self.seconds = cost if self.seconds is None else 0.7 * self.seconds + 0.3 * cost
+        for offset, result in enumerate(results):
+            if result.__class__ is Failure and elements[offset].__class__ is not Failure:
+                locate(result.exception, self.label, first + offset, chunk.origin, chunk.offset + offset)
+        return Block(chunk.origin, chunk.offset, computed=results)
+
+    async def _submit(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        pool = self._pool
+        if pool is None:
+            if self.executor == "process":
+                pool = self.run.pools.processes(self.parallelism, _install, _pickled(self.function, self.label))
+            else:
+                pool = self.run.pools.threads(self.parallelism)
+            self._pool = pool
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+        except BrokenExecutor as error:
+            error.add_note(f"in {self.label}: a worker process ended while it was working")
+            raise
+
+
+async def awaited_chunk(
+    function: Callable[..., Any], chunk: Block[Any], label: str, first: int, vectorized: bool
+) -> Block[Any]:
+    """Await a coroutine function on one element, or, vectorised, on the columns of a portion."""
+    if vectorized:
+        return await _awaited_columns(function, chunk, label, first)
+    (element,) = _elements(chunk)
+    if element.__class__ is Failure:
+        return chunk
+    try:
+        result = normalize(await call(function, element))
+    except Exception as error:
+        locate(error, label, first, chunk.origin, chunk.offset)
+        result = Failure(error)
+    return Block(chunk.origin, chunk.offset, computed=[result])
+
+
+async def _awaited_columns(function: Callable[..., Any], chunk: Block[Any], label: str, first: int) -> Block[Any]:
+    columns, count, failures = columns_of(chunk)
+    if not count:
+        return merged(chunk, None, 0, failures) if failures else Block(chunk.origin, chunk.offset, computed=[])
+    try:
+        return merged(chunk, checked(await call(function, columns), count), count, failures)
+    except Exception as error:
+        locate(error, label, first, chunk.origin, chunk.offset)
+        return Block(chunk.origin, chunk.offset, computed=[Failure(error)] * (count + len(failures)))
+
+
+async def _adaptive(run: Run, feed: Feed, work: _Work) -> AsyncIterator[Block[Any]]:
+    """Find out in a thread what a call costs; then call where the pipeline runs, or send portions to threads.
+
+    A cheap function that becomes expensive goes back to the threads.
+    """
+    while True:
+        for _ in range(4):
+            chunk = await feed.chunk(1)
+            if chunk is None:
+                return
+            yield await work.perform(chunk)
+            if work.seconds is not None and work.seconds > 20 * CHEAP_SECONDS:
+                break
+        if work.seconds is None or work.seconds >= CHEAP_SECONDS:
+            async for block in in_order(run, feed, work.perform, work.parallelism, work.grain):
+                yield block
+            return
+        run.inline.append(work.label)
+        async for block in feed.rest():
+            timed = _Timed(work.function)
+            rows = applied(timed, block, work.label, work.index)
+            work.counters.blocks += 1
+            yield Block(block.origin, block.offset, rows=rows, length=block.length)
+            if timed.seconds > 20 * CHEAP_SECONDS:
+                break
+        else:
+            return
+        run.inline.remove(work.label)
+        work.seconds = None
+
+
+class _Timed:
+    """A function whose first call in a block is timed; later calls cost what the function itself costs."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.seconds = 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        start = perf_counter()
+        try:
+            return self._function(*arguments)
+        finally:
+            self.seconds = max(self.seconds, perf_counter() - start)
+
+
+def _parallelism(run: Run, calls: int, coroutine: bool) -> int:
+    if calls != AUTOTUNE:
+        return calls
+    automatic = AUTOMATIC_COROUTINES if coroutine else available_cores()
+    return run.options.cpu_budget or automatic
+
+
+def _elements(chunk: Block[Any]) -> list[Any]:
+    return list(chunk.rows()) if chunk.computed is None else chunk.computed
+
+
+def _compute(function: Callable[..., Any], elements: list[Any]) -> tuple[list[Any], float]:
+    """Call a function on elements in a worker, each error in its element's place; tell the seconds it took."""
+    results: list[Any] = []
+    start = perf_counter()
+    for element in elements:
+        if element.__class__ is Failure:
+            results.append(element)
+            continue
+        try:
+            results.append(normalize(call(function, element)))
+        except Exception as error:
+            results.append(Failure(error))
+    return results, perf_counter() - start
+
+
+def _compute_portable(function: Callable[..., Any], elements: list[Any]) -> tuple[list[Any], float]:
+    """Do as `_compute`, with errors that can cross to another process."""
+    results, seconds = _compute(function, elements)
+    return [_portable(result) if result.__class__ is Failure else result for result in results], seconds
+
+
+_function: Callable[..., Any] | None = None
+
+
+def _install(pickled: bytes) -> None:
+    """Receive the function once for all calls in this worker process."""
+    global _function  # noqa: PLW0603 - a worker process serves one map
+    _function = pickle.loads(pickled)  # noqa: S301 - from the process that started this one
+
+
+def _compute_installed(elements: list[Any]) -> tuple[list[Any], float]:
+    assert _function is not None
+    return _compute_portable(_function, elements)
+
+
+def _pickled(function: Callable[..., Any], label: str) -> bytes:
+    try:
+        return pickle.dumps(function)
+    except Exception as error:
+        error.add_note(f"in {label}: a function for executor='process' must be defined at the top level of a module")
+        raise
+
+
+def _portable(failure: Failure) -> Failure:
+    """Make sure that an exception survives being pickled, with its traceback as a note."""
+    error = failure.exception
+    trace = "".join(traceback.format_exception(error))
+    try:
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made the line before
+        if type(copy) is not type(error):
+            raise TypeError
+    except Exception:
+        described = WorkerError(f"{type(error).__name__}: {error}")
+        described.add_note(f"raised in a worker process:\n{trace}")
+        return Failure(described)
+    error.add_note(f"raised in a worker process:\n{trace}")
+    return failure

@@ -1,0 +1,280 @@
+"""One epoch of shuffling: which elements the window holds, and where they came from.
+
+`ShuffleRing` decides on ids alone; a store keeps what the ids stand for. An element's *number* is the number of the
+pull that gave it, from the epoch's start, so that a failed pull leaves a gap and reading again finds the same numbers.
+A saved position is a snapshot of the window's numbers, taken once for every window's worth of elements, and the count
+of elements given since: reading the input again from the oldest of them builds the same window.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Block, Tally, pull, resumable
+from aiodata.engine.position import Origin
+from aiodata.random import ShuffleRing
+from aiodata.transforms._window_store import ColumnStore, RowStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from aiodata.engine.run import Run, Source
+
+__all__ = ["Window"]
+
+SNAPSHOT_LEAST = 4096
+"""Elements given between two snapshots, at least."""
+
+PORTION = 4096
+"""Elements that are drawn at a time from columns."""
+
+
+class _Read:
+    """A block of the input: the number of its first element, and where it came from; it does not hold elements."""
+
+    __slots__ = ("first", "here", "offset", "place")
+
+    def __init__(self, first: int, block: Block[Any]) -> None:
+        self.first = first
+        self.here = block.here()
+        self.place = block.origin.place
+        self.offset = block.offset
+
+
+class Window:
+    """The window of one epoch.
+
+    Args:
+        run: The run.
+        source: The input; opened when the first element is asked for.
+        pair: The epoch's seed pair.
+        capacity: Elements in the window; None for all.
+        seeds: The state of the dataset's seed generator, for positions.
+    """
+
+    def __init__(self, run: Run, source: Source, pair: Any, capacity: int | None, seeds: Any) -> None:
+        self.run = run
+        self.source = source
+        self.pair = pair
+        self.capacity = capacity
+        self.seeds = seeds
+        self.ring = ShuffleRing(pair, capacity)
+        self.store: RowStore | ColumnStore | None = None
+        self.next = 0
+        """Number of the next pull."""
+        self.reads: list[_Read] = []
+        self.given: list[int] = []
+        """Numbers of the elements given since the snapshot."""
+        self.origin: Origin | None = None
+        self.pace = Tally(1)
+
+    async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        blocks = self.source.open(None if start is None else start["source"])
+        if start is not None:
+            self.next = start["first"]
+            async for block in self._restored(blocks, start):
+                async for given in self._through(block):
+                    yield given
+        async for block in blocks:
+            async for given in self._through(block):
+                yield given
+        while len(self.ring):
+            self._snapshot_if_due()
+            if isinstance(self.store, ColumnStore):
+                yield self._given_columns(self.ring.drain(min(len(self.ring), PORTION)))
+            else:
+                yield Block(self._origin(), len(self.given), rows=self._drained(), length=len(self.ring))
+
+    # Positions
+
+    def _origin(self) -> Origin:
+        assert self.origin is not None
+        return self.origin
+
+    def _snapshot_if_due(self) -> None:
+        if self.origin is not None and len(self.given) < max(SNAPSHOT_LEAST, self.capacity or 0):
+            return
+        ids, words = self.ring.snapshot()
+        numbers = ids if self.store is None else self.store.numbers(ids)
+        oldest = min(numbers, default=self.next)
+        keep = max(0, bisect_right(self.reads, oldest, key=lambda read: read.first) - 1)
+        self.reads = self.reads[keep:]
+        self.given = []
+        first = self.reads[0] if self.reads else None
+        saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, first)
+        self.origin = Origin(saved, partial(_place, self.given, self.reads))
+
+    async def _restored(self, blocks: AsyncIterator[Block[Any]], start: Any) -> AsyncIterator[Block[Any]]:
+        """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
+        numbers = [start["first"] + distance for distance in start["window"]]
+        wanted = frozenset(numbers)
+        missing = start["next"] - start["first"]
+        found: dict[int, Any] = {}
+        rest: Block[Any] | None = None
+        while missing and (block := await anext(blocks, None)) is not None:
+            self.reads.append(_Read(self.next, block))
+            while missing:
+                elements = pull(block.rows(), min(missing, 256))
+                if not elements:
+                    break
+                for element in elements:
+                    if self.next in wanted:
+                        found[self.next] = element
+                    self.next += 1
+                missing -= len(elements)
+                await self.run.breathe()
+            if not missing:
+                rest = block
+        self.store = RowStore(found)
+        self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
+        if rest is not None:
+            read = self.reads[-1]
+            yield Block(rest.origin, rest.offset + self.next - read.first, rows=rest.rows())
+
+    # The input
+
+    async def _through(self, block: Block[Any]) -> AsyncIterator[Block[Any]]:
+        """Take a block into the window, and give what comes out meanwhile."""
+        if block.columns is not None and self._takes_columns(block):
+            for given in self._through_columns(block):
+                yield given
+                await self.run.breathe()
+            return
+        self._spill()
+        self.reads.append(_Read(self.next, block))
+        self._snapshot_if_due()
+        rows = block.rows()
+        async for failed in self._fill(rows):
+            yield failed
+        if self.ring.full:
+            yield Block(self._origin(), len(self.given), rows=resumable(partial(self._exchanged, rows)))
+
+    async def _fill(self, rows: Iterator[Any]) -> AsyncIterator[Block[Any]]:
+        """Fill the window, letting the loop breathe; give the errors that come up, each as a block."""
+        assert isinstance(self.store, RowStore)
+        more = True
+        while more and not self.ring.full:
+            into: list[Any] = []
+            missing = PORTION if self.capacity is None else min(PORTION, self.capacity - len(self.ring))
+            failure: Exception | None = None
+            try:
+                more = await self.run.gather(into, rows, missing, self.pace)
+            except Exception as error:
+                failure = error
+            for element in into:
+                self.store.elements[self.next] = element
+                self.ring.push(self.next)
+                self.next += 1
+            if failure is not None:
+                offset = len(self.given)
+                self.given.append(self.next)
+                self.next += 1
+                yield Block.failed(failure, self._origin(), offset)
+
+    def _exchanged(self, rows: Iterator[Any]) -> Iterator[Any]:
+        """Give an element for each one that is read; the window is full at the start and whenever one is given."""
+        assert isinstance(self.store, RowStore)
+        elements, ring, given = self.store.elements, self.ring, self.given
+        push, pop = ring.push, ring.pop
+        number = self.next
+        try:
+            if not ring.full:  # after an error
+                for element in rows:
+                    elements[number] = element
+                    push(number)
+                    number += 1
+                    break
+                else:
+                    return
+            out = pop()
+            given.append(out)
+            yield elements.pop(out)
+            for element in rows:
+                elements[number] = element
+                push(number)
+                number += 1
+                out = pop()
+                given.append(out)
+                yield elements.pop(out)
+        except Exception:
+            given.append(number)
+            number += 1
+            raise
+        finally:
+            self.next = number
+
+    def _drained(self) -> Iterator[Any]:
+        elements = {} if self.store is None else self.store.elements  # type: ignore[union-attr]
+        while len(self.ring):
+            out = self.ring.pop()
+            self.given.append(out)
+            yield elements.pop(out)
+
+    # Columns
+
+    def _takes_columns(self, block: Block[Any]) -> bool:
+        if self.store is None:
+            self.store = ColumnStore(block.columns)
+        return isinstance(self.store, ColumnStore) and self.store.fits(block.columns)
+
+    def _through_columns(self, block: Block[Any]) -> Iterator[Block[Any]]:
+        store, ring = self.store, self.ring
+        assert isinstance(store, ColumnStore)
+        assert block.length is not None
+        self.reads.append(_Read(self.next, block))
+        self._snapshot_if_due()
+        taken = 0
+        room = block.length if self.capacity is None else self.capacity - 1 - len(ring)
+        if room > 0:
+            taken = min(room, block.length)
+            ring.extend(store.add(block.columns, 0, taken, self.next))
+            self.next += taken
+        while taken < block.length:
+            self._snapshot_if_due()
+            stop = min(block.length, taken + PORTION)
+            slots = store.add(block.columns, taken, stop, self.next)
+            self.next += stop - taken
+            taken = stop
+            yield self._given_columns(ring.advance(slots))
+
+    def _given_columns(self, slots: Any) -> Block[Any]:
+        assert isinstance(self.store, ColumnStore)
+        offset = len(self.given)
+        self.given.extend(self.store.numbers(slots))
+        return Block(self._origin(), offset, columns=self.store.take(slots), length=len(slots))
+
+    def _spill(self) -> None:
+        """Go on with rows: the input has elements that do not fit the columns so far."""
+        if isinstance(self.store, ColumnStore):
+            slots, words = self.ring.snapshot()
+            numbers = self.store.numbers(slots)
+            self.store = RowStore(dict(zip(numbers, self.store.rows(slots), strict=True)))
+            self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=words)
+        elif self.store is None:
+            self.store = RowStore({})
+
+
+def _position(
+    pair: Any, seeds: Any, numbers: list[int], words: int, following: int, first: _Read | None
+) -> dict[str, Any]:
+    begin = following if first is None else first.first
+    return {
+        "pair": list(pair),
+        "seeds": seeds,
+        "window": [number - begin for number in numbers],
+        "words": words,
+        "first": begin,
+        "next": following,
+        "source": None if first is None else first.here(),
+    }
+
+
+def _place(given: list[int], reads: list[_Read], offset: int) -> str | None:
+    if offset >= len(given):
+        return None
+    number = given[offset]
+    read = reads[bisect_right(reads, number, key=lambda read: read.first) - 1]
+    place: Callable[[int], str | None] = read.place
+    return place(read.offset + number - read.first)

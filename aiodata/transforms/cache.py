@@ -1,0 +1,161 @@
+"""`cache`: keep the elements in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiodata.columns import freeze
+from aiodata.engine.block import Block, resumable
+from aiodata.engine.position import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.position import Cursor
+    from aiodata.engine.run import Run, Source
+
+__all__ = ["cache"]
+
+T = TypeVar("T")
+
+
+def cache(self: Dataset[T]) -> Dataset[T]:
+    """Keep the elements of the first complete pass in memory, and give later passes from there.
+
+    The store belongs to the dataset that this call gives and is shared by all iterators over it and over what is
+    made of it. It is complete when the end was reached, or as many elements as the input is known to have; a partial
+    pass keeps nothing. Errors are not kept, the elements around them are. Arrays are marked read-only, so that a
+    step which works in place fails instead of changing what later passes see.
+
+    A state saved behind a cache is small; restoring it in a process whose cache is not full reads the input again
+    from its start, to fill it.
+
+    >>> import aiodata
+    >>> ds = aiodata.Dataset.range(3).cache()
+    >>> [int(x) for x in ds], [int(x) for x in ds]
+    ([0, 1, 2], [0, 1, 2])
+
+    Source: `tf.data.Dataset.cache`, with the empty filename.
+    """
+    return self.then("cache", partial(_cache, store=_Store()), count=lambda count: count)
+
+
+class _Store:
+    """What all iterators over one cached dataset share."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Kept] | None = None
+        """The elements, once complete."""
+        self.begun: Any = None
+        """Cursor of the input's first element in the pass that filled it."""
+
+
+class _Kept:
+    """A run of kept elements: a list, or columns."""
+
+    __slots__ = ("columns", "elements", "length")
+
+    def __init__(self, elements: list[Any] | None, columns: Any, length: int) -> None:
+        self.elements = elements
+        self.columns = columns
+        self.length = length
+
+
+def _cache(run: Run, source: Source, *, start: Any, store: _Store) -> AsyncIterator[Block[Any]]:
+    begun, index, filling = start or (None, 0, False)
+    if store.blocks is not None and not filling and (start is None or store.begun == begun):
+        return _kept(store, store.blocks, index)
+    return _keeping(source.open(begun), source.plan.cardinality(), store, index)
+
+
+async def _kept(store: _Store, blocks: list[_Kept], index: int) -> AsyncIterator[Block[Any]]:
+    first = 0
+    for kept in blocks:
+        origin = Origin(partial(_position, store.begun, first, False))
+        first += kept.length
+        if first <= index:
+            continue
+        block: Block[Any]
+        if kept.elements is None:
+            block = Block(origin, columns=kept.columns, length=kept.length)
+        else:
+            block = Block(origin, computed=kept.elements)
+        behind = index - (first - kept.length)
+        yield block.drop(behind)[0] if behind > 0 else block
+
+
+async def _keeping(
+    blocks: AsyncIterator[Block[Any]], expected: int, store: _Store, index: int
+) -> AsyncIterator[Block[Any]]:
+    """Give and keep the elements; the first `index` are only kept."""
+    pass_ = _Pass(store, expected)
+    async for block in blocks:
+        if pass_.begun is None:
+            pass_.begun = block.cursor()
+        origin = Origin(partial(_position, pass_.begun, pass_.seen, True), block.origin.place)
+        kept: Block[Any]
+        if block.columns is not None and block.length is not None:
+            columns = freeze(block.sliced(0, block.length).columns)
+            kept = Block(origin, columns=columns, length=block.length)
+            pass_.add(_Kept(None, columns, block.length))
+        else:
+            kept = Block(origin, rows=pass_.kept_rows(block.rows()))
+        if index > 0:
+            kept, dropped = kept.drop(index)
+            index -= dropped
+            if index:
+                continue
+        yield kept
+    pass_.finish()
+
+
+class _Pass:
+    """One pass that fills the store."""
+
+    def __init__(self, store: _Store, expected: int) -> None:
+        self.store = store
+        self.expected = expected
+        self.begun: Any = None
+        self.blocks: list[_Kept] = []
+        self.kept = 0
+        self.seen = 0
+
+    def add(self, kept: _Kept) -> None:
+        self.blocks.append(kept)
+        self.kept += kept.length
+        self.seen += kept.length
+        if self.kept == self.expected:
+            self.finish()
+
+    def kept_rows(self, rows: Iterator[Any]) -> Iterator[Any]:
+        kept = _Kept([], None, 0)
+        self.blocks.append(kept)
+        elements = kept.elements
+        assert elements is not None
+
+        def keeping() -> Iterator[Any]:
+            try:
+                for element in rows:
+                    elements.append(freeze(element))
+                    kept.length += 1
+                    self.kept += 1
+                    self.seen += 1
+                    if self.kept == self.expected:
+                        self.finish()
+                    yield element
+            except Exception:
+                self.seen += 1
+                raise
+
+        return resumable(keeping)
+
+    def finish(self) -> None:
+        if self.store.blocks is None:
+            self.store.begun = self.begun
+            self.store.blocks = self.blocks
+
+
+def _position(begun: Cursor | None, index: int, filling: bool) -> Any:
+    return [begun, index, filling]  # in a pass that fills, failed elements count; in the store there are none

@@ -1,0 +1,81 @@
+"""`concatenate`: one dataset behind the other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiodata.engine.plan import INFINITE, UNKNOWN, load_seeds, save_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.block import Block
+    from aiodata.engine.position import Cursor
+    from aiodata.engine.run import Run, Source
+
+__all__ = ["concatenate"]
+
+T = TypeVar("T")
+
+
+def concatenate(self: Dataset[T], dataset: Dataset[T]) -> Dataset[T]:
+    """Give this dataset's elements, then those of `dataset`, which is opened when it is reached.
+
+    Concatenating thousands of datasets one by one makes one flat stage.
+
+    Args:
+        dataset: The dataset that follows.
+
+    Raises:
+        TypeError: It is not a dataset.
+
+    >>> import aiodata
+    >>> [int(x) for x in aiodata.Dataset.range(2).concatenate(aiodata.Dataset.range(5, 7))]
+    [0, 1, 5, 6]
+
+    Source: `tf.data.Dataset.concatenate`.
+    """
+    if not isinstance(dataset, _dataset_type(self)):
+        raise TypeError(f"concatenate: dataset must be a Dataset, not {type(dataset).__name__}")
+    own = self.plan.inputs if self.plan.name == "concatenate" else (self.plan,)
+    return self.then("concatenate", _concatenate, inputs=[*own, dataset.plan], count=_count)
+
+
+def _dataset_type(dataset: Dataset[Any]) -> type[Any]:
+    """Find the class `Dataset` without importing it: stages do not know it."""
+    return next(kind for kind in reversed(type(dataset).__mro__) if kind.__name__ == "Dataset")
+
+
+def _count(*counts: int) -> int:
+    if INFINITE in counts:
+        return INFINITE
+    return UNKNOWN if UNKNOWN in counts else sum(counts)
+
+
+def _concatenate(run: Run, *sources: Source, start: Any) -> AsyncIterator[Block[Any]]:
+    part, cursor, seeds = start or (0, None, None)
+    if seeds is not None:
+        for source, saved in zip(sources[part + 1 :], seeds, strict=True):
+            load_seeds(source.plan, saved)
+    return _parts(sources, part, sources[part].open(cursor))
+
+
+async def _parts(
+    sources: tuple[Source, ...], part: int, blocks: AsyncIterator[Block[Any]]
+) -> AsyncIterator[Block[Any]]:
+    seeded = any(stage.seeds is not None for source in sources for stage in source.plan.walk())
+    while True:
+        # The shuffles behind have not been opened: where their seeds stand belongs to the position.
+        seeds = [save_seeds(source.plan) for source in sources[part + 1 :]] if seeded else None
+        async for block in blocks:
+            yield block.moved(block.origin.within(partial(_position, part, block.here(), seeds), block.offset))
+        part += 1
+        if part == len(sources):
+            return
+        blocks = sources[part].open()
+
+
+def _position(part: int, cursor: Callable[[], Cursor], seeds: Any) -> Any:
+    return [part, cursor(), seeds]

@@ -1,0 +1,85 @@
+"""`shuffle`: a random order within a window, tf.data's own, bit for bit."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiodata.checks import check_integer
+from aiodata.engine.plan import UNKNOWN
+from aiodata.random import PairSource, get_seed
+from aiodata.transforms._window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.block import Block
+    from aiodata.engine.run import Run, Source
+
+__all__ = ["shuffle"]
+
+T = TypeVar("T")
+
+
+def shuffle(
+    self: Dataset[T], buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool = True
+) -> Dataset[T]:
+    """Give the elements in random order: each the next time from a window of `buffer_size` elements.
+
+    The order is tf.data's for the same seeds, bit for bit, in any process. The window is filled before the first
+    element comes, and topped up by one for each further one, so `buffer_size` elements are held; a window that is not
+    smaller than the dataset gives a uniform order. A saved state holds where the window's elements came from, not the
+    elements: some 10 bytes each. Restoring it reads the input again from the oldest of them.
+
+    Args:
+        buffer_size: Elements in the window, at least 1, or `UNKNOWN_CARDINALITY` (-2) for the whole input.
+        seed: With it, or with `set_seed`, the order is the same in every process.
+        reshuffle_each_iteration: Take another order in every iteration and every epoch of a later `repeat`. Without
+            it all have one order.
+
+    Raises:
+        TypeError: `buffer_size` or `seed` is not an integer.
+        ValueError: `buffer_size` is 0, -1 or below -2.
+
+    >>> import aiodata
+    >>> [int(x) for x in aiodata.Dataset.range(6).shuffle(3, seed=42)]
+    [0, 3, 4, 2, 5, 1]
+
+    Source: `tf.data.Dataset.shuffle`.
+    """
+    size = check_integer(buffer_size, "shuffle", "buffer_size", UNKNOWN)
+    if size in (0, -1):
+        raise ValueError(f"shuffle: buffer_size must be at least 1, or UNKNOWN_CARDINALITY (-2), not {size}")
+    seeds = Seeds(*get_seed(seed), reshuffle=bool(reshuffle_each_iteration))
+    detail = f"{size}" + ("" if seed is None else f", seed={seed}")
+    detail += "" if reshuffle_each_iteration else ", reshuffle_each_iteration=False"
+    stage = partial(_shuffle, seeds=seeds, size=None if size == UNKNOWN else size)
+    return self.then("shuffle", stage, detail=detail, count=lambda count: count, seeds=seeds)
+
+
+class Seeds(PairSource):
+    """The seed generator that a shuffling dataset owns; its state is part of a saved position."""
+
+    def __init__(self, seed: int, seed2: int, reshuffle: bool) -> None:
+        super().__init__(seed, seed2, reshuffle)
+
+    def save(self) -> list[int]:
+        """Give the state as JSON."""
+        return [*self.seeds, self.drawn]
+
+    def load(self, saved: list[int]) -> None:
+        """Set a saved state."""
+        self.seeds = (saved[0], saved[1])
+        self.drawn = saved[2]
+
+
+def _shuffle(run: Run, source: Source, *, start: Any, seeds: Seeds, size: int | None) -> AsyncIterator[Block[Any]]:
+    if start is None:
+        window = Window(run, source, seeds.draw(), size, seeds.save())
+    else:
+        window = Window(run, source, tuple(start["pair"]), size, start["seeds"])
+        if id(seeds) not in run.restored or seeds.drawn < start["seeds"][2]:
+            run.restored.add(id(seeds))
+            seeds.load(start["seeds"])
+    return window.elements(start)

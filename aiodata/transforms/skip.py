@@ -1,0 +1,70 @@
+"""`skip`: leave out the first elements."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiodata.checks import check_integer
+from aiodata.engine.block import Block, Failure
+from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.transforms.take import _nothing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata.dataset import Dataset
+    from aiodata.engine.position import Cursor
+    from aiodata.engine.run import Run, Source
+
+__all__ = ["skip"]
+
+T = TypeVar("T")
+
+
+def skip(self: Dataset[T], count: int) -> Dataset[T]:
+    """Leave out the first `count` elements.
+
+    They are computed and dropped when the first element is asked for. An error among them is raised, and the
+    iteration then ends, as in tf.data.
+
+    Args:
+        count: How many; any negative number skips all.
+
+    Raises:
+        TypeError: `count` is not an integer.
+
+    >>> import aiodata
+    >>> [int(x) for x in aiodata.Dataset.range(4).skip(2)]
+    [2, 3]
+
+    Source: `tf.data.Dataset.skip`.
+    """
+    count = check_integer(count, "skip", "count")
+    return self.then("skip", partial(_skip, count=count), detail=str(count), count=partial(_count, least=count))
+
+
+def _count(available: int, least: int) -> int:
+    if available in (INFINITE, UNKNOWN):
+        return available
+    return 0 if least < 0 else max(0, available - least)
+
+
+def _skip(run: Run, source: Source, *, start: Cursor | None, count: int) -> AsyncIterator[Block[Any]]:
+    if count < 0:
+        return _nothing()
+    return _behind(run, source.open(start), count if start is None else 0)
+
+
+async def _behind(run: Run, blocks: AsyncIterator[Block[Any]], count: int) -> AsyncIterator[Block[Any]]:
+    async for block in blocks:
+        rest = block
+        while count and (skipped := rest.chunk(min(count, 256))) is not None:
+            count -= skipped.length or 0
+            for failure in skipped.computed or ():
+                if failure.__class__ is Failure:
+                    yield Block.failed(failure.exception, skipped.origin.within(skipped.here(), skipped.offset))
+                    return
+            await run.breathe()
+        rest = rest.remainder()
+        yield rest.moved(rest.origin.within(rest.here(), rest.offset))

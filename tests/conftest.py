@@ -1,0 +1,162 @@
+"""What every test has to keep: when it ends, nothing that it started is alive.
+
+Fixture teardown looks for threads, tasks, async generators, file descriptors and child processes that the test left
+behind, and for what asyncio could only log, such as a task destroyed while pending. All get a moment to end. What only
+the cycle collector can free is freed first: `pytest.raises(...) as error` is such a cycle, no fault of the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import inspect
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+PATIENCE_SECONDS = 1.0
+
+# Timing says nothing about a property here: machines are shared, and an example may start a thread or an event loop.
+settings.register_profile("local", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def _multiprocessing_servers() -> tuple[set[int | None], set[int | None]]:
+    """Return process ids and descriptors of multiprocessing's own servers, which live as long as the interpreter."""
+    tracker: Any = getattr(resource_tracker, "_resource_tracker")  # noqa: B009 - no public name, and untyped
+    with contextlib.suppress(ImportError):  # no forkserver on Windows
+        from multiprocessing import forkserver
+
+        server: Any = getattr(forkserver, "_forkserver")  # noqa: B009
+        return {tracker._pid, server._forkserver_pid}, {tracker._fd, server._forkserver_alive_fd}
+    return {tracker._pid}, {tracker._fd}
+
+
+def _open_descriptors() -> dict[int, str]:
+    own = _multiprocessing_servers()[1]
+    found = {}
+    for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
+        with contextlib.suppress(OSError):  # the descriptor of this very listing is closed by now
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+    return {number: target for number, target in found.items() if number not in own}
+
+
+def _live_threads() -> set[threading.Thread]:
+    return set(threading.enumerate())
+
+
+def _child_processes() -> dict[int, str]:
+    multiprocessing.active_children()  # reaps those that have ended, as any later start of a process would
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, ChildProcessError):  # not POSIX, or no child at all: no need to look at each process
+        return {}
+    own = _multiprocessing_servers()[0]
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):  # finds nothing where there is no /proc
+        with contextlib.suppress(OSError):
+            name, _, rest = stat.read_text(errors="replace").partition("(")[2].rpartition(")")
+            state, parent = rest.split()[:2]
+            if int(parent) == os.getpid():
+                found[int(stat.parent.name)] = f"{name} (state {state})"
+    return {pid: what for pid, what in found.items() if pid not in own}
+
+
+def _leaks(threads: set[threading.Thread], descriptors: dict[int, str], children: dict[int, str]) -> list[str]:
+    return [
+        *(f"thread {thread.name!r}" for thread in _live_threads() - threads),
+        *(f"descriptor {number} -> {target}" for number, target in _open_descriptors().items() - descriptors.items()),
+        *(f"child process {pid} {what}" for pid, what in _child_processes().items() if pid not in children),
+    ]
+
+
+def _tasks_and_generators() -> dict[int, str]:
+    loop = asyncio.get_running_loop()
+    objects = [*(asyncio.all_tasks() - {asyncio.current_task()}), *getattr(loop, "_asyncgens", ())]
+    return {id(one): repr(one) for one in objects}
+
+
+class _Collector(logging.Handler):
+    """Keeps the errors that asyncio can only log: tasks destroyed while pending, exceptions never retrieved."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Fail a test that leaves a thread, a descriptor or a process; requested first, so it looks last."""
+    threads, descriptors, children = _live_threads(), _open_descriptors(), _child_processes()
+    collector = _Collector()
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(collector)
+    try:
+        yield
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        if _leaks(threads, descriptors, children):
+            gc.collect()
+        while (leaks := _leaks(threads, descriptors, children)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        logger.removeHandler(collector)
+    leaks += [f"logged by asyncio: {message}" for message in collector.messages]
+    if leaks:
+        pytest.fail("the test left behind:\n  " + "\n  ".join(sorted(leaks)), pytrace=False)
+
+
+@pytest.fixture
+async def _no_task_left_behind() -> AsyncIterator[None]:
+    """Fail a coroutine test that leaves a task or an async generator; pytest-asyncio would end both without a word."""
+    before = _tasks_and_generators()
+    yield
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    if _tasks_and_generators().keys() - before.keys():
+        await asyncio.sleep(0)
+        gc.collect()
+    while (left := _tasks_and_generators()).keys() - before.keys() and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    leaks = [what for key, what in left.items() if key not in before]
+    if leaks:
+        pytest.fail("the test left behind:\n  " + "\n  ".join(sorted(leaks)), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _tasks_watched(_nothing_left_behind: None, request: pytest.FixtureRequest) -> None:
+    """Watch the tasks of coroutine tests only, so that plain tests run without an event loop."""
+    function = getattr(request.node, "obj", None)
+    function = getattr(getattr(function, "hypothesis", None), "inner_test", function)
+    if inspect.iscoroutinefunction(function):
+        request.getfixturevalue("_no_task_left_behind")
+
+
+@pytest.fixture
+def open_descriptors() -> Callable[[], dict[int, str]]:
+    """Return a function that gives this process's open file descriptors and what each refers to (Linux; else empty)."""
+    return _open_descriptors
+
+
+@pytest.fixture
+def live_threads() -> Callable[[], set[threading.Thread]]:
+    """Return a function that gives the threads of this process that are alive."""
+    return _live_threads
+
+
+@pytest.fixture
+def child_processes() -> Callable[[], dict[int, str]]:
+    """Return a function that gives this process's children by id, without multiprocessing's own (Linux; else empty)."""
+    return _child_processes

@@ -1,0 +1,222 @@
+"""`from_generator`: what a callable's iterable yields, called anew for every pass."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aiodata
+from aiodata import Dataset
+from tests.programs import (
+    Boom,
+    Pair,
+    arr,
+    assert_gives,
+    assert_outcomes,
+    assert_same,
+    collect,
+    first,
+    to_list,
+)
+
+
+def numbers(count: int) -> Iterator[int]:
+    yield from range(count)
+
+
+async def numbers_later(count: int) -> AsyncIterator[int]:
+    for number in range(count):
+        await asyncio.sleep(0)
+        yield number
+
+
+@pytest.mark.parametrize("generator", [numbers, numbers_later, range, lambda count: [*range(count)]])
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_gives_what_is_yielded(count: int, generator: Any) -> None:
+    assert_gives(Dataset.from_generator(generator, args=(count,)), [*range(count)])
+
+
+@pytest.mark.parametrize(
+    "element",
+    [(1, b"x"), {"a": arr([1, 2])}, Pair(1, (2, 3)), "text", np.zeros((0, 2)), arr([1.5], np.float16)],
+    ids=repr,
+)
+def test_elements_pass_unchanged(element: Any) -> None:
+    assert_gives(Dataset.from_generator(lambda: [element, element]), [element, element])
+
+
+def test_any_object_may_be_an_element() -> None:
+    thing = object()
+    assert to_list(Dataset.from_generator(lambda: [thing]))[0] is thing
+
+
+def test_is_called_once_for_every_pass_and_not_before_the_first_read() -> None:
+    calls: list[int] = []
+
+    def generator() -> list[int]:
+        calls.append(1)
+        return [1]
+
+    ds = Dataset.from_generator(generator)
+    ds.map(lambda x: x).batch(2)
+    assert ds.cardinality() == aiodata.UNKNOWN_CARDINALITY
+    iterator = ds.iterate()
+    assert calls == []
+    assert next(iterator) == 1
+    iterator.close()
+    assert len(calls) == 1
+    to_list(ds)
+    assert len(calls) == 2
+
+
+def test_reads_no_further_than_needed() -> None:
+    made: list[int] = []
+
+    def generator() -> Iterator[int]:
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    ds = Dataset.from_generator(generator)
+    assert to_list(ds.take(3)) == [0, 1, 2]
+    assert made == [0, 1, 2]
+
+
+def test_can_be_listed_twice() -> None:
+    ds = Dataset.from_generator(lambda: iter([1, 2, 3])).map(lambda x: x + 1).take(2)
+    assert list(ds) == [2, 3]
+    assert list(ds) == [2, 3]
+
+
+def test_an_exception_is_an_error_and_then_the_end() -> None:
+    def broken() -> Iterator[int]:
+        yield 0
+        yield 1
+        raise Boom(2)
+
+    async def broken_later() -> AsyncIterator[int]:
+        yield 0
+        yield 1
+        raise Boom(2)
+
+    assert_outcomes(Dataset.from_generator(broken), [0, 1, Boom(2)])
+    assert_outcomes(Dataset.from_generator(broken_later), [0, 1, Boom(2)])
+
+
+def test_an_exception_of_the_call_is_an_error_and_then_the_end() -> None:
+    def broken() -> list[int]:
+        raise Boom(0)
+
+    assert_outcomes(Dataset.from_generator(broken), [Boom(0)])
+
+
+@pytest.mark.parametrize("generator", [None, 3, [1, 2], iter(())])
+def test_what_cannot_be_called_is_refused_at_the_call(generator: Any) -> None:
+    with pytest.raises(TypeError):
+        Dataset.from_generator(generator)
+
+
+@pytest.mark.parametrize("answer", [None, 3, object()])
+def test_what_cannot_be_iterated_is_an_error_when_read(answer: Any) -> None:
+    with pytest.raises(TypeError):
+        to_list(Dataset.from_generator(lambda: answer))
+
+
+class Source:
+    """Generators, sync and async, that note when their `finally` ran."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def plain(self) -> Iterator[int]:
+        try:
+            yield from range(1000)
+        finally:
+            self.ended.set()
+
+    async def later(self) -> AsyncIterator[int]:
+        try:
+            for number in range(1000):
+                yield number
+        finally:
+            self.ended.set()
+
+
+FACES = pytest.mark.parametrize("face", ["plain", "later"])
+
+
+@FACES
+def test_generator_is_closed_when_the_pass_ends(face: str) -> None:
+    source = Source()
+    assert len(to_list(Dataset.from_generator(getattr(source, face)))) == 1000
+    assert source.ended.is_set()
+
+
+@FACES
+def test_generator_is_closed_on_leaving_with(face: str) -> None:
+    source = Source()
+    first(Dataset.from_generator(getattr(source, face)), 2)
+    assert source.ended.is_set()
+
+
+@FACES
+async def test_generator_is_closed_on_leaving_async_with(face: str) -> None:
+    source = Source()
+    async with Dataset.from_generator(getattr(source, face)).iterate() as iterator:
+        await anext(iterator)
+    assert source.ended.is_set()
+
+
+@FACES
+def test_generator_is_closed_after_a_bare_break(face: str) -> None:
+    source = Source()
+    for _ in Dataset.from_generator(getattr(source, face)):
+        break
+    assert source.ended.wait(5)
+
+
+@FACES
+async def test_generator_is_closed_once_the_loop_has_turned_after_a_bare_break(face: str) -> None:
+    source = Source()
+    async for _ in Dataset.from_generator(getattr(source, face)):
+        break
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert source.ended.is_set()
+
+
+@FACES
+async def test_generator_is_closed_when_the_loop_body_raises(face: str) -> None:
+    source = Source()
+
+    async def read() -> None:
+        async with Dataset.from_generator(getattr(source, face)).iterate() as iterator:
+            async for number in iterator:
+                raise Boom(number)
+
+    with pytest.raises(Boom):
+        await read()
+    assert source.ended.is_set()
+
+
+@FACES
+def test_take_closes_the_generator_at_the_end(face: str) -> None:
+    source = Source()
+    assert_same(to_list(Dataset.from_generator(getattr(source, face)).take(2)), [0, 1])
+    assert source.ended.is_set()
+
+
+def test_two_iterators_have_a_generator_each() -> None:
+    ds = Dataset.from_generator(numbers, args=(5,))
+    with ds.iterate() as one, ds.iterate() as other:
+        assert [next(one), next(one), next(other), next(one), next(other)] == [0, 1, 0, 2, 1]
+
+
+async def test_sync_and_async_faces_agree() -> None:
+    ds = Dataset.from_generator(numbers, args=(9,)).batch(2)
+    assert_same(await collect(ds), [arr([0, 1]), arr([2, 3]), arr([4, 5]), arr([6, 7]), arr([8])])

@@ -1,0 +1,103 @@
+"""`zip`: one element of every input together, to the end of the shortest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aiodata
+from aiodata import Dataset
+from tests.programs import (
+    Boom,
+    Pair,
+    assert_gives,
+    assert_outcomes,
+    assert_same,
+    counted,
+    failing,
+    first,
+    i64,
+    nested,
+    nested_rows,
+)
+
+
+def pairs(*rows: tuple[int, ...]) -> list[Any]:
+    return [(*i64(*row),) for row in rows]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 5])
+@pytest.mark.parametrize("right", [0, 1, 2, 5])
+def test_ends_with_the_shortest(left: int, right: int) -> None:
+    expected = pairs(*zip(range(left), range(10, 10 + right), strict=False))
+    assert_gives(Dataset.zip(Dataset.range(left), Dataset.range(10, 10 + right)), expected)
+
+
+def test_a_tuple_is_the_same_as_arguments() -> None:
+    a, b = Dataset.range(2), Dataset.range(5, 7)
+    assert_gives(Dataset.zip((a, b)), pairs((0, 5), (1, 6)))
+    assert_gives(Dataset.zip(datasets=(a, b)), pairs((0, 5), (1, 6)))
+
+
+def test_a_single_dataset_is_not_wrapped() -> None:
+    assert_gives(Dataset.zip(Dataset.range(2)), i64(0, 1))
+    assert_gives(Dataset.zip(datasets=Dataset.range(2)), i64(0, 1))
+
+
+def test_a_one_tuple_stays_one() -> None:
+    assert_gives(Dataset.zip((Dataset.range(2),)), pairs((0,), (1,)))
+
+
+def test_structures_of_datasets_give_structures_of_elements() -> None:
+    a, b = Dataset.range(2), Dataset.range(5, 7)
+    assert_gives(Dataset.zip({"k": a, "l": (b, a)}), [{"k": x, "l": (x + 5, x)} for x in i64(0, 1)])
+    assert_gives(Dataset.zip(Pair(a, b)), [Pair(*i64(0, 5)), Pair(*i64(1, 6))])
+    assert_gives(Dataset.zip((a, {"b": b})), [(x, {"b": x + 5}) for x in i64(0, 1)])
+
+
+def test_elements_keep_their_structure() -> None:
+    rows = nested_rows(0, 1)
+    assert_gives(Dataset.zip(nested(2), Dataset.range(2)), [(rows[0], np.int64(0)), (rows[1], np.int64(1))])
+
+
+def test_may_take_one_dataset_twice() -> None:
+    ds = Dataset.range(3)
+    assert_gives(Dataset.zip(ds, ds), pairs((0, 0), (1, 1), (2, 2)))
+
+
+def test_an_error_uses_up_the_others_elements_of_that_position() -> None:
+    ds = Dataset.zip(failing(Dataset.range(4), 1), Dataset.range(10, 14))
+    assert_outcomes(ds, [*pairs((0, 10)), Boom(1), *pairs((2, 12), (3, 13))])
+    swapped = Dataset.zip(Dataset.range(10, 14), failing(Dataset.range(4), 1))
+    assert_outcomes(swapped, [*pairs((10, 0)), Boom(1), *pairs((12, 2), (13, 3))])
+
+
+def test_reads_no_further_than_needed() -> None:
+    ds, seen = counted(Dataset.range(100))
+    assert_same(first(Dataset.zip(ds, Dataset.range(3).repeat()), 2), pairs((0, 0), (1, 1)))
+    assert seen == [0, 1]
+
+
+@pytest.mark.parametrize("datasets", [[Dataset.range(2)], [Dataset.range(2), Dataset.range(2)], 3, None, (1, 2), {}])
+def test_what_is_no_structure_of_datasets_is_refused_at_the_call(datasets: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Dataset.zip(datasets)
+
+
+def test_nothing_and_both_forms_are_refused_at_the_call() -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Dataset.zip()
+    with pytest.raises((TypeError, ValueError)):
+        Dataset.zip(Dataset.range(2), datasets=Dataset.range(2))
+
+
+def test_cardinality_is_the_least_known_and_unknown_beats_infinite() -> None:
+    finite, endless = Dataset.range(3), Dataset.range(3).repeat()
+    unknown = finite.filter(lambda x: True)
+    assert Dataset.zip(finite, Dataset.range(5)).cardinality() == 3
+    assert Dataset.zip(finite, endless).cardinality() == 3
+    assert Dataset.zip(endless, endless).cardinality() == aiodata.INFINITE_CARDINALITY
+    assert Dataset.zip(endless, unknown).cardinality() == aiodata.UNKNOWN_CARDINALITY
+    assert Dataset.zip(finite, unknown).cardinality() == aiodata.UNKNOWN_CARDINALITY

@@ -1,0 +1,82 @@
+"""`skip`: everything but the first `count` elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import aiodata
+from aiodata import Dataset
+from tests.programs import (
+    Boom,
+    assert_gives,
+    assert_outcomes,
+    assert_same,
+    counted,
+    failing,
+    first,
+    i64,
+    nested,
+    nested_rows,
+)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 100])
+@pytest.mark.parametrize("size", [0, 1, 3, 50])
+def test_leaves_out_the_first_elements(size: int, count: int) -> None:
+    assert_gives(Dataset.range(size).skip(count), i64(*range(count, size)))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("count", [-1, -2, -100])
+def test_negative_count_skips_all_even_of_an_endless_input(count: int) -> None:
+    assert_gives(Dataset.range(5).skip(count), [])
+    assert_gives(Dataset.range(5).repeat().skip(count), [])
+
+
+def test_skips_nested_structures() -> None:
+    assert_gives(nested(4).skip(3), nested_rows(3))
+
+
+def test_skip_of_skip_is_the_sum() -> None:
+    assert_gives(Dataset.range(9).skip(2).skip(5), i64(7, 8))
+
+
+def test_take_and_skip_share_out_the_input() -> None:
+    ds = Dataset.range(9)
+    assert_gives(ds.take(4).concatenate(ds.skip(4)), i64(*range(9)))
+
+
+def test_endless_input_goes_on_behind_the_skipped_part() -> None:
+    assert_same(first(Dataset.range(3).repeat().skip(4), 4), i64(1, 2, 0, 1))
+
+
+def test_reads_the_skipped_part_and_no_further_than_needed() -> None:
+    ds, seen = counted(Dataset.range(100))
+    assert_same(first(ds.skip(3), 2), i64(3, 4))
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_an_error_in_the_skipped_part_surfaces_and_ends_the_iteration() -> None:
+    assert_outcomes(failing(Dataset.range(6), 1).skip(3), [Boom(1)])
+
+
+def test_an_error_behind_the_skipped_part_keeps_its_place() -> None:
+    assert_outcomes(failing(Dataset.range(6), 4).skip(3), [*i64(3), Boom(4), *i64(5)])
+
+
+@pytest.mark.parametrize("count", [1.5, "2", None])
+def test_wrong_count_is_refused_at_the_call(count: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Dataset.range(3).skip(count)
+
+
+def test_cardinality_is_what_is_left() -> None:
+    endless = Dataset.range(5).repeat()
+    assert Dataset.range(5).skip(3).cardinality() == 2
+    assert Dataset.range(5).skip(9).cardinality() == 0
+    assert Dataset.range(5).skip(-1).cardinality() == 0
+    assert endless.skip(3).cardinality() == aiodata.INFINITE_CARDINALITY
+    assert endless.skip(-1).cardinality() == aiodata.INFINITE_CARDINALITY
+    assert Dataset.range(3).filter(lambda x: True).skip(1).cardinality() == aiodata.UNKNOWN_CARDINALITY
