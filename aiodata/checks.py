@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 
-__all__ = ["check_integer"]
+from aiodata.engine.plan import AUTOTUNE
+
+__all__ = ["check_integer", "check_parallelism"]
 
 
 def check_integer(value: object, method: str, argument: str, least: int | None = None) -> int:
@@ -25,4 +27,19 @@ def check_integer(value: object, method: str, argument: str, least: int | None =
     number = operator.index(value)  # type: ignore[arg-type]
     if least is not None and number < least:
         raise ValueError(f"{method}: {argument} must be at least {least}, not {number}")
+    return number
+
+
+def check_parallelism(value: object, method: str, argument: str) -> int | None:
+    """Give a degree of parallelism: None, `AUTOTUNE` or a number from 1.
+
+    Raises:
+        TypeError: It is neither None nor an integer.
+        ValueError: It is 0 or below -1.
+    """
+    if value is None:
+        return None
+    number = check_integer(value, method, argument, AUTOTUNE)
+    if number == 0:
+        raise ValueError(f"{method}: {argument} must be at least 1, or AUTOTUNE, not 0")
     return number

@@ -163,15 +163,15 @@ def _kind(x: Any) -> str:
 def normalize(x: Any) -> Any:
     """Make an element of what a user function returned, by tf.data's rules for `map`.
 
-    A list becomes a tuple of components where it is the result itself or stands in a tuple or such a list; a list in
-    a dict becomes an array. A plain leaf comes back at once, the same object.
+    A list that is the result itself becomes a tuple of components; a list inside anything becomes an array. A plain
+    leaf comes back at once, the same object.
 
     Raises:
         TypeError: The function returned None.
-        ValueError: A list in a dict is ragged.
+        ValueError: A list inside is ragged.
 
     >>> normalize([1, [2, 3]])
-    (1, (2, 3))
+    (1, array([2, 3]))
     >>> normalize({"a": [1, 2]})
     {'a': array([1, 2])}
     """
@@ -179,21 +179,17 @@ def normalize(x: Any) -> Any:
         return x
     if x is None:
         raise TypeError("the function returned None instead of an element; is a `return` missing?")
-    return _normalize(x)
+    return _component(tuple(x)) if isinstance(x, list) else _component(x)
 
 
-def _normalize(x: Any) -> Any:
-    if isinstance(x, (list, tuple)):
-        parts = [part if type(part) in _PLAIN else _normalize(part) for part in x]
+def _component(x: Any) -> Any:
+    if isinstance(x, tuple):
+        parts = [part if type(part) in _PLAIN else _component(part) for part in x]
         kind: Any = type(x)
         return kind._make(parts) if hasattr(x, "_fields") else tuple(parts)
     if isinstance(x, dict):
-        return {key: part if type(part) in _PLAIN else _in_dict(part) for key, part in x.items()}
-    return x
-
-
-def _in_dict(x: Any) -> Any:
-    return array_of(x) if isinstance(x, list) else _normalize(x)
+        return {key: part if type(part) in _PLAIN else _component(part) for key, part in x.items()}
+    return array_of(x) if isinstance(x, list) else x
 
 
 def array_of(x: Any) -> np.ndarray[Any, Any]:

@@ -14,7 +14,7 @@ from aiodata.errors import EndedEarlyError
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.engine.block import Block
     from aiodata.engine.statistics import Counters
@@ -53,6 +53,8 @@ class Buffer:
         self._tuned = capacity < 1
         self._was_full = False
         self._size = 0
+        self.in_hand = 0
+        """Elements of the portion that the reader took last."""
         self.size = max(1, capacity)
 
     @property
@@ -65,14 +67,18 @@ class Buffer:
         self._size = size
         self.counters.capacity = size
         self.portion = (size + 1) // 2
-        self.most_waiting = size - self.portion + 1
 
     def free(self, waiting: int) -> int:
-        """Give how many elements to compute next when `waiting` are waiting; 0 to wait for the reader."""
-        room = self.most_waiting - waiting
-        if room <= 0:
+        """Give how many elements to compute next when `waiting` are waiting; 0 to wait for the reader.
+
+        Of the portion that the reader has in hand it is pulling one; the others count as being ahead.
+        """
+        room = self._size - waiting - max(0, self.in_hand - 1)
+        least = max(1, self.portion // 2)  # not one by one, where the buffer is large
+        if room < least:
             self._was_full = True
-        return min(room, self.portion) if room >= (self.portion + 1) // 2 else 0
+            return 0
+        return min(room, self.portion)
 
     def weigh(self, chunk: Block[Any]) -> None:
         """Look at the size of a chunk's elements, by its first one."""
@@ -150,6 +156,13 @@ class Channel:
         self._waiting = 0
         self._writer: asyncio.Future[None] | None = None
         self._closed = False
+        self.changed: Callable[[], object] | None = None
+        """Called whenever a block or the end has been added."""
+
+    @property
+    def items(self) -> int:
+        """Blocks that wait, and the end if it is there."""
+        return self._queue.qsize()
 
     async def room(self) -> int:
         """Wait until there is room; give how many elements to compute next."""
@@ -169,11 +182,15 @@ class Channel:
             assert block.length is not None
             self._waiting += block.length
             self._queue.put_nowait(block)
+            if self.changed is not None:
+                self.changed()
 
     def end(self, error: BaseException | None = None) -> None:
         """Say that nothing more comes, or that the writer failed."""
         if not self._closed:
             self._queue.put_nowait(End(error))
+            if self.changed is not None:
+                self.changed()
 
     async def get(self) -> Block[Any] | None:
         """Wait for the next block; None at the end.
@@ -183,7 +200,9 @@ class Channel:
             EndedEarlyError: The channel was closed.
         """
         if self._queue.empty() and not self._closed:
+            self.buffer.in_hand = 0
             self.buffer.found_empty()
+            self._wake_writer()
         item = await self._queue.get()
         if isinstance(item, End):
             self._queue.put_nowait(End(None))  # asking again after the end, or after the error, gives the end
@@ -192,6 +211,7 @@ class Channel:
             return None
         assert item.length is not None
         self._waiting -= item.length
+        self.buffer.in_hand = item.length
         self._wake_writer()
         return item
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.run import Run
 
-__all__ = ["Feed", "in_order"]
+__all__ = ["Feed", "as_failure", "in_order"]
 
 
 class Feed:
@@ -111,7 +111,7 @@ class _Taking:
             except BaseException as error:
                 self.over = True
                 ticket = _Ticket(0)
-                ticket.fail(_as_failure(error))
+                ticket.fail(as_failure(error))
                 self.tickets.put_nowait(ticket)
                 self.room.release()
                 if not isinstance(error, Exception):
@@ -135,13 +135,13 @@ async def _work(
         try:
             ticket.done.set_result(await perform(chunk))
         except BaseException as error:
-            ticket.fail(_as_failure(error))
+            ticket.fail(as_failure(error))
             if not isinstance(error, Exception):
                 raise
         del chunk, ticket, taken
 
 
-def _as_failure(error: BaseException) -> BaseException:
+def as_failure(error: BaseException) -> BaseException:
     """Turn a cancellation that is not the run's own into an error: a reader must not take it for its own."""
     if isinstance(error, asyncio.CancelledError):
         failure = RuntimeError("a task or future that the pipeline waited for was cancelled")

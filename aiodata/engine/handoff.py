@@ -92,9 +92,12 @@ class HandOff:
                 elif item is not None:
                     self._items.popleft()
                     self._waiting -= item.length or 0
+                    if self.buffer is not None:
+                        self.buffer.in_hand = item.length or 0
                 else:
                     self._reader = wake_reader
                     if self.buffer is not None:
+                        self.buffer.in_hand = 0
                         self.buffer.found_empty()
                 if self._writer is not None and self._free():
                     writer, self._writer = self._writer, None

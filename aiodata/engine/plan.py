@@ -55,6 +55,7 @@ class Plan:
         reads_ahead: Is a plain look-ahead, so that everything behind it may run on a loop of its own.
         options: Options that hold for this stage and those that it reads.
         seeds: The seed generator that this stage's dataset owns, if any (an object with `save` and `load`).
+        rows: Rows that every element is known to have along its first axis.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Plan:
     reads_ahead: bool = False
     options: Options | None = None
     seeds: Any = None
+    rows: int | None = None
 
     @property
     def label(self) -> str:

@@ -33,11 +33,11 @@ BREATH_SECONDS = 0.005
 logger = logging.getLogger("aiodata")
 
 
-class NeedsLoop(Exception):  # noqa: N818 - not an error: the iterator opens the pipeline anew, with a loop
+class NeedsLoop(BaseException):  # noqa: N818 - not an error: the iterator opens the pipeline anew, with a loop
     """A pipeline that is stepped by hand has come upon an inner dataset that needs an event loop."""
 
 
-class NeedsCallersLoop(Exception):  # noqa: N818 - not an error: the look-ahead opens its input anew, on the user's loop
+class NeedsCallersLoop(BaseException):  # noqa: N818 - not an error: the look-ahead opens its input anew, on the user's loop
     """A look-ahead on a private loop has come upon an inner dataset with the user's own coroutines."""
 
 
@@ -103,7 +103,7 @@ class Run:
             return self._own(plan.stage(self, *sources, start=start))
         position, skip = start or (None, 0)
         blocks = self._own(plan.stage(self, *sources, start=position))
-        return self._own(self._behind(blocks, skip)) if skip else blocks
+        return self._own(self.behind(blocks, skip)) if skip else blocks
 
     def _own(self, blocks: Any) -> AsyncIterator[Block[Any]]:
         key = id(blocks)
@@ -111,7 +111,8 @@ class Run:
         generators[key] = weakref.ref(blocks, lambda _: generators.pop(key, None))
         return blocks  # type: ignore[no-any-return]
 
-    async def _behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
+    async def behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
+        """Give the blocks without their first `skip` elements, failed ones included."""
         async for block in blocks:
             rest = block
             while skip:

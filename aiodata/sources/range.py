@@ -46,7 +46,11 @@ def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64
     """
     if not 1 <= len(args) <= 3:
         raise TypeError(f"range: takes 1 to 3 numbers, not {len(args)}")
-    numbers = builtins.range(*[check_integer(arg, "range", "an argument") for arg in args])
+    names = ("stop",) if len(args) == 1 else ("start", "stop", "step")
+    bounds = [check_integer(arg, "range", name) for name, arg in zip(names, args, strict=False)]
+    if bounds[2:] == [0]:
+        raise ValueError("range: step must not be 0")
+    numbers = builtins.range(*bounds)
     dtype = np.dtype(output_type)
     if dtype.kind not in "iufc":
         raise TypeError(f"range: output_type must be a numeric dtype, not {dtype}")

@@ -6,10 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.checks import check_integer
+from aiodata.checks import check_integer, check_parallelism
 from aiodata.dataset import Dataset
 from aiodata.engine.block import Block
-from aiodata.engine.plan import AUTOTUNE, Plan
+from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
 from aiodata.formats.compression import Decompressor, check_compression_type
 from aiodata.storage.local import LocalFile
@@ -67,19 +67,17 @@ class TextLineDataset(Dataset[bytes]):
     ) -> None:
         compression = check_compression_type(compression_type, "TextLineDataset")
         size = CHUNK_BYTES if buffer_size is None else check_integer(buffer_size, "TextLineDataset", "buffer_size", 0)
+        reads = check_parallelism(num_parallel_reads, "TextLineDataset", "num_parallel_reads")
         read = partial(_lines_of, compression=compression, chunk_bytes=size or CHUNK_BYTES)
         single = _single_path(filenames)
         if single is not None:
             super().__init__(read(single).plan)
             return
         names = filenames if isinstance(filenames, Dataset) else _dataset_of(filenames)
-        if num_parallel_reads is None:
+        if reads is None:
             lines = names.flat_map(read)
         else:
-            if num_parallel_reads == 0 or num_parallel_reads < AUTOTUNE:
-                raise ValueError(f"TextLineDataset: num_parallel_reads must be at least 1, not {num_parallel_reads}")
-            cycle = num_parallel_reads
-            lines = names.interleave(read, cycle_length=cycle, num_parallel_calls=cycle)
+            lines = names.interleave(read, cycle_length=reads, num_parallel_calls=reads)
         super().__init__(lines.plan)
 
 
@@ -90,6 +88,8 @@ def _single_path(filenames: Any) -> str | None:
 
 
 def _dataset_of(filenames: Any) -> Dataset[Any]:
+    if isinstance(filenames, (dict, set)):
+        raise TypeError(f"TextLineDataset: filenames must be a path, a list or a dataset of paths, not {filenames!r:.80}")
     try:
         paths = [os.fsdecode(name) for name in filenames]
     except TypeError as error:

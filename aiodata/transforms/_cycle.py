@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.concurrent import Feed
@@ -14,10 +14,11 @@ from aiodata.functions import call
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from aiodata.engine.channel import Channel
     from aiodata.engine.position import Cursor
     from aiodata.engine.run import Run, Source
 
-__all__ = ["Inputs", "Reader", "cycle"]
+__all__ = ["Cycle", "Inputs", "Reader", "cycle", "saved_mark"]
 
 
 class Reader:
@@ -29,12 +30,14 @@ class Reader:
         start: Where it was opened.
     """
 
-    __slots__ = ("blocks", "offset", "origin", "outer", "rows", "spot", "start")
+    __slots__ = ("blocks", "channel", "offset", "origin", "outer", "rows", "spot", "start")
 
     def __init__(self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None) -> None:
         self.outer = outer
         self.blocks = blocks
         self.start = start
+        self.channel: Channel | None = None
+        """What a task reads ahead into, if one does."""
         self.origin: Origin | None = None
         self.offset = 0
         self.rows: Iterator[Any] | None = None
@@ -50,7 +53,7 @@ class Reader:
         return self.outer, (self.origin, self.offset) if self.origin is not None else self.start
 
 
-def _saved(mark: Any) -> Any:
+def saved_mark(mark: Any) -> Any:
     if mark is None:
         return None
     outer, inner = mark
@@ -69,7 +72,7 @@ def cycle(
 ) -> AsyncIterator[Block[Any]]:
     """Open a stage that reads `length` datasets in turn, each made by `function` from an element of `source`."""
     inputs = Inputs(run, source, function, label, None if start is None else start["next"])
-    return _Cycle(inputs, length, block_length).elements(start)
+    return Cycle(inputs, length, block_length).elements(start)
 
 
 class Inputs:
@@ -133,10 +136,24 @@ class Inputs:
         return self._open(chunk, inner)
 
 
-class _Cycle:
+class Opens(Protocol):
+    """Opens datasets in order: `Inputs`, or one that reads ahead in them."""
+
+    @property
+    def next(self) -> Any:
+        """What gives the cursor of the next element."""
+
+    async def open_next(self) -> Reader | None:
+        """Open the next dataset; None when there are no more."""
+
+    async def reopen(self, saved: Any) -> Reader:
+        """Open a dataset again that was open when a state was saved."""
+
+
+class Cycle:
     """The slots of a cycle, whose turn it is, and how much is left of the turn."""
 
-    def __init__(self, inputs: Inputs, length: int, block_length: int) -> None:
+    def __init__(self, inputs: Opens, length: int, block_length: int) -> None:
         self.inputs = inputs
         self.block_length = block_length
         self.slots: list[Reader | None] = [None] * length
@@ -249,7 +266,7 @@ def _place(log: list[tuple[Origin | None, int]], offset: int) -> str | None:
 
 def _position(marks: list[Any], turn: int, left: int, over: bool, following: Any) -> Any:
     return {
-        "slots": [_saved(mark) for mark in marks],
+        "slots": [saved_mark(mark) for mark in marks],
         "turn": turn,
         "left": left,
         "over": over,

@@ -6,13 +6,16 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.channel import Buffer, Channel, End, fill
-from aiodata.transforms._cycle import Inputs, Reader, _Cycle
+from aiodata.engine.block import Block
+from aiodata.engine.channel import Buffer, Channel, fill
+from aiodata.engine.concurrent import as_failure
+from aiodata.engine.position import Origin, cursor
+from aiodata.engine.unordered import Log, piece_of
+from aiodata.transforms._cycle import Cycle, Inputs, Reader, saved_mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aiodata.engine.block import Block
     from aiodata.engine.run import Run, Source
 
 __all__ = ["parallel_cycle"]
@@ -33,13 +36,16 @@ def parallel_cycle(
     calls: int,
     deterministic: bool | None,
 ) -> AsyncIterator[Block[Any]]:
-    """Open a stage that reads `length` datasets in turn, each read ahead by a task of its own."""
+    """Open a stage that reads `length` datasets at once, each ahead of the reader by a task of its own."""
     inputs = Inputs(run, source, function, label, None if start is None else start["next"])
     ahead = _InputsAhead(inputs, length, calls)
-    return _Cycle(ahead, length, block_length).elements(start)
+    ordered = run.options.deterministic if deterministic is None else deterministic
+    if ordered is False:
+        return _AsReady(ahead).elements(start)
+    return Cycle(ahead, length, block_length).elements(start)
 
 
-class _InputsAhead(Inputs):
+class _InputsAhead:
     """Datasets that are opened and read ahead in order, at most `length` of them being read at once.
 
     A dataset that has been read to its end makes room for the next, even while its elements wait for their turn.
@@ -47,52 +53,57 @@ class _InputsAhead(Inputs):
 
     def __init__(self, inputs: Inputs, length: int, calls: int) -> None:
         self.inputs = inputs
-        self.length = length
         self.next = inputs.next
         self.counters = inputs.run.statistics.counters(inputs.label)
         self.counters.parallelism = calls
         self._unfinished = asyncio.Semaphore(length)
         self._reading = asyncio.Semaphore(calls)
-        self._opened: asyncio.Queue[tuple[Reader | Exception | None | End, Any]] = asyncio.Queue(length)
+        self._opened: asyncio.Queue[tuple[Reader | BaseException | None, Any, bool]] = asyncio.Queue(length)
         self._begun = False
 
     async def open_next(self) -> Reader | None:
+        """Wait for the next dataset that has been opened; as `Inputs.open_next`."""
         if not self._begun:
             self._begun = True
             self.inputs.run.spawn(self._open_all)
-        reader, self.next = await self._opened.get()
-        if isinstance(reader, End):
-            assert reader.error is not None
-            raise _Fatal(reader.error)
-        if isinstance(reader, Exception):
-            raise reader
-        return reader
+        found, self.next, last = await self._opened.get()
+        if last:
+            self._opened.put_nowait((None, self.next, True))
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     async def reopen(self, saved: Any) -> Reader:
+        """Open a dataset again that was open when a state was saved, and read ahead in it."""
         await self._unfinished.acquire()
         return self._read_ahead(await self.inputs.reopen(saved))
 
     async def _open_all(self) -> None:
         """Open one dataset after the other, as soon as fewer than `length` are unfinished; the opener's task."""
-        inputs = self.inputs
-        while True:
-            await self._unfinished.acquire()
-            found: Reader | Exception | None | End
-            try:
-                reader = await inputs.open_next()
-                found = None if reader is None else self._read_ahead(reader)
-            except Exception as error:
-                self._unfinished.release()
-                found = error
-            await self._opened.put((found, inputs.next))
-            if found is None:
-                return
+        try:
+            while True:
+                await self._unfinished.acquire()
+                try:
+                    reader = await self.inputs.open_next()
+                except Exception as error:
+                    self._unfinished.release()
+                    await self._opened.put((error, self.inputs.next, False))
+                    continue
+                if reader is None:
+                    await self._opened.put((None, self.inputs.next, True))
+                    return
+                await self._opened.put((self._read_ahead(reader), self.inputs.next, False))
+        except BaseException as error:
+            self._opened.put_nowait((as_failure(error), self.inputs.next, True))
+            if not isinstance(error, Exception):
+                raise
 
     def _read_ahead(self, reader: Reader) -> Reader:
         run = self.inputs.run
         channel = run.channel(Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES))
         run.spawn(partial(self._fill, channel, reader.blocks))
         reader.blocks = _read(channel)
+        reader.channel = channel
         return reader
 
     async def _fill(self, channel: Channel, blocks: AsyncIterator[Block[Any]]) -> None:
@@ -113,3 +124,132 @@ class _InputsAhead(Inputs):
 async def _read(channel: Channel) -> AsyncIterator[Block[Any]]:
     while (block := await channel.get()) is not None:
         yield block
+
+
+class _Failed:
+    """An element for which no dataset could be opened; its error waits to be given."""
+
+    def __init__(self, outer: tuple[Origin, int], error: Exception) -> None:
+        self.outer = outer
+        self.error = error
+
+    def mark(self) -> Any:
+        return self.outer, None
+
+
+class _AsReady:
+    """Elements of whichever dataset has some ready."""
+
+    def __init__(self, ahead: _InputsAhead) -> None:
+        self.ahead = ahead
+        self.inputs = ahead.inputs
+        self.open: dict[int, Reader | _Failed] = {}
+        self.given: list[Any] = []
+        self.waiting: list[Any] = []
+        self.next: Any = self.inputs.next
+        self.over = False
+        self.log = Log()
+        self.ready: asyncio.Queue[Reader | _Failed | BaseException | None] = asyncio.Queue()
+
+    async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        if start is not None:
+            self.given, self.waiting, self.over = start["given"], start["open"], start["over"]
+        while self.given:
+            saved, size = self.given[0]
+            block = await self._repeated(saved, size)
+            self.given = self.given[1:]
+            yield self._deliver(block, partial(_same, [saved, size]))
+        while self.waiting:
+            found = await self._reopened(self.waiting[0])
+            self.waiting = self.waiting[1:]
+            self._attend_to(found)
+        if not self.over:
+            self.inputs.run.spawn(self._open_all)
+        while self.open or not self.over:
+            ready = await self.ready.get()
+            if isinstance(ready, BaseException):
+                raise ready
+            if isinstance(ready, _Failed):
+                del self.open[id(ready)]
+                failed: Block[Any] = Block.failed(ready.error, *ready.outer)
+                yield self._deliver(failed, partial(_piece, ready.mark(), 1))
+            elif ready is not None:
+                mark = ready.mark()
+                part = await anext(ready.blocks, None)
+                if part is None:
+                    del self.open[id(ready)]
+                    continue
+                outer, _ = mark
+                mark = (outer, (part.origin, part.offset))
+                ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
+                yield self._deliver(part, partial(_piece, mark, part.length or 0))
+
+    def _deliver(self, block: Block[Any], piece: Callable[[], Any]) -> Block[Any]:
+        marks = tuple(reader.mark() for reader in self.open.values())
+        return self.log.deliver(block, piece, partial(_left, self.given, marks, self.waiting, self.over, self.next))
+
+    async def _repeated(self, saved: Any, size: int) -> Block[Any]:
+        try:
+            reader = await self.inputs.reopen(saved)
+        except Exception as error:
+            return Block.failed(error, Origin(_nothing))
+        return await piece_of(reader.blocks, size)
+
+    async def _reopened(self, saved: Any) -> Reader | _Failed:
+        try:
+            return await self.ahead.reopen(saved)
+        except Exception as error:
+            return _Failed((Origin(partial(_same, saved[0][0])), saved[0][1]), error)
+
+    async def _open_all(self) -> None:
+        """Attend to every dataset that has been opened, in order; what is attended to is part of the state."""
+        try:
+            while True:
+                found: Reader | _Failed | None
+                try:
+                    found = await self.ahead.open_next()
+                except Exception as error:
+                    origin, offset = self.ahead.next
+                    found = _Failed((origin, offset - 1), error)
+                self.next = self.ahead.next
+                if found is None:
+                    self.over = True
+                    self.ready.put_nowait(None)
+                    return
+                self._attend_to(found)
+        except BaseException as error:
+            self.ready.put_nowait(as_failure(error))
+            if not isinstance(error, Exception):
+                raise
+
+    def _attend_to(self, found: Reader | _Failed) -> None:
+        self.open[id(found)] = found
+        if isinstance(found, _Failed):
+            self.ready.put_nowait(found)
+            return
+        channel = found.channel
+        assert channel is not None
+        for _ in range(channel.items):
+            self.ready.put_nowait(found)
+        channel.changed = partial(self.ready.put_nowait, found)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _piece(mark: Any, size: int) -> Any:
+    return [saved_mark(mark), size]
+
+
+def _left(given: list[Any], marks: tuple[Any, ...], waiting: list[Any], over: bool, following: Any) -> dict[str, Any]:
+    return {
+        "given": list(given),
+        "open": [saved_mark(mark) for mark in marks] + list(waiting),
+        "over": over,
+        "next": cursor(*following) if isinstance(following, tuple) else following,
+    }

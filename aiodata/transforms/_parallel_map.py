@@ -13,6 +13,7 @@ from aiodata.engine.block import Block, Failure, Tally
 from aiodata.engine.concurrent import Feed, in_order
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.position import locate
+from aiodata.engine.unordered import as_ready
 
 from aiodata.errors import WorkerError
 from aiodata.functions import applied, call, is_coroutine_function
@@ -52,6 +53,9 @@ def parallel_map(
 ) -> AsyncIterator[Block[Any]]:
     """Open a map stage whose calls run at once; the stage of `map`."""
     work = _Work(run, function, label, calls, executor, vectorized)
+    ordered = run.options.deterministic if deterministic is None else deterministic
+    if ordered is False:
+        return as_ready(run, source, start, work.perform, work.parallelism, work.grain)
     feed = Feed(source.open(start))
     if executor == "thread" and not vectorized and not work.coroutine:
         return _adaptive(run, feed, work)

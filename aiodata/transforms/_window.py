@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, Tally, pull, resumable
 from aiodata.engine.position import Origin
-from aiodata.random import ShuffleRing
+from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms._window_store import ColumnStore, RowStore
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.checks import check_integer
+from aiodata.checks import check_integer, check_parallelism
 from aiodata.collate import stack
 from aiodata.columns import concat_columns, owned, reshape_batches, slice_columns
 from aiodata.engine.block import Block, Tally, resumable
-from aiodata.engine.plan import AUTOTUNE, INFINITE, UNKNOWN
+from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.engine.position import Origin, cursor, locate
 
 if TYPE_CHECKING:
@@ -60,9 +60,8 @@ def batch(
     Source: `tf.data.Dataset.batch`.
     """
     size = check_integer(batch_size, "batch", "batch_size", 1)
-    if num_parallel_calls is not None and (num_parallel_calls < AUTOTUNE or num_parallel_calls == 0):
-        raise ValueError(f"batch: num_parallel_calls must be at least 1, or AUTOTUNE, not {num_parallel_calls}")
-    return grouped(self, "batch", size, drop_remainder, stack, num_parallel_calls, deterministic)
+    calls = check_parallelism(num_parallel_calls, "batch", "num_parallel_calls")
+    return grouped(self, "batch", size, drop_remainder, stack, calls, deterministic)
 
 
 def grouped(
@@ -80,7 +79,7 @@ def grouped(
     count = partial(_count, size=size, drop=drop_remainder)
     stage = partial(_group, size=size, drop=drop_remainder, collate=collate, label=f"{name}({size})")
     if num_parallel_calls is None:
-        return dataset.then(name, stage, detail=detail, count=count)
+        return dataset.then(name, stage, detail=detail, count=count, rows=size if drop_remainder else None)
     groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count)
     return groups.map(partial(_collate_group, collate), num_parallel_calls, deterministic)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.checks import check_integer
+from aiodata.checks import check_integer, check_parallelism
 from aiodata.engine.plan import AUTOTUNE, INFINITE, UNKNOWN
 from aiodata.functions import check_callable, name_of
 from aiodata.options import available_cores
@@ -58,12 +58,8 @@ def interleave(
     Source: `tf.data.Dataset.interleave`.
     """
     check_callable(map_func, "interleave", "map_func")
-    calls = num_parallel_calls
-    if calls is not None and ((calls := check_integer(calls, "interleave", "num_parallel_calls", AUTOTUNE)) == 0):
-        raise ValueError("interleave: num_parallel_calls must be at least 1, or AUTOTUNE, not 0")
-    length = AUTOTUNE if cycle_length is None else check_integer(cycle_length, "interleave", "cycle_length", AUTOTUNE)
-    if length == 0:
-        raise ValueError("interleave: cycle_length must be at least 1, or AUTOTUNE, not 0")
+    calls = check_parallelism(num_parallel_calls, "interleave", "num_parallel_calls")
+    length = check_parallelism(cycle_length, "interleave", "cycle_length") or AUTOTUNE
     run_length = 1 if block_length is None else check_integer(block_length, "interleave", "block_length", 1)
     if length == AUTOTUNE:
         length = calls if calls is not None and calls > 0 else available_cores()

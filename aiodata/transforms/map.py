@@ -6,8 +6,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from aiodata.checks import check_parallelism
 from aiodata.engine.block import Block, Tally
-from aiodata.engine.plan import AUTOTUNE
 from aiodata.functions import applied, check_callable, is_coroutine_function, name_of
 from aiodata.transforms._parallel_map import awaited_chunk, parallel_map
 from aiodata.transforms._vectorized import vectorized_block
@@ -91,22 +91,21 @@ def map(
     Source: `tf.data.Dataset.map`; `executor` and `vectorized` are additions.
     """
     check_callable(map_func, "map", "map_func")
-    if num_parallel_calls is not None and (num_parallel_calls < AUTOTUNE or num_parallel_calls == 0):
-        raise ValueError(f"map: num_parallel_calls must be at least 1, or AUTOTUNE, not {num_parallel_calls}")
+    calls = check_parallelism(num_parallel_calls, "map", "num_parallel_calls")
     if not isinstance(executor, Executor) and executor not in _EXECUTORS:
         kind = ValueError if isinstance(executor, str) else TypeError
         raise kind(f"map: executor must be 'thread', 'process' or an Executor, not {executor!r}")
     coroutine = is_coroutine_function(map_func)
     detail = name_of(map_func) + (", vectorized=True" if vectorized else "")
+    detail += ", deterministic=False" if deterministic is False and calls is not None else ""
     label = f"map({name_of(map_func)})"
-    parallel = num_parallel_calls is not None
     stage: Callable[..., AsyncIterator[Block[Any]]]
-    if num_parallel_calls is not None:
+    if calls is not None:
         stage = partial(
             parallel_map,
             function=map_func,
             label=label,
-            calls=num_parallel_calls,
+            calls=calls,
             deterministic=deterministic,
             executor=executor,
             vectorized=vectorized,
@@ -121,7 +120,7 @@ def map(
         detail=detail,
         count=lambda count: count,
         resumes_by_cursor=True,
-        waits=coroutine or parallel,
+        waits=coroutine or calls is not None,
         has_coroutines=coroutine,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
 from aiodata.engine.plan import UNKNOWN
-from aiodata.random import PairSource, get_seed
+from aiodata.random import Seeds, get_seed
 from aiodata.transforms._window import Window
 
 if TYPE_CHECKING:
@@ -58,28 +58,10 @@ def shuffle(
     return self.then("shuffle", stage, detail=detail, count=lambda count: count, seeds=seeds)
 
 
-class Seeds(PairSource):
-    """The seed generator that a shuffling dataset owns; its state is part of a saved position."""
-
-    def __init__(self, seed: int, seed2: int, reshuffle: bool) -> None:
-        super().__init__(seed, seed2, reshuffle)
-
-    def save(self) -> list[int]:
-        """Give the state as JSON."""
-        return [*self.seeds, self.drawn]
-
-    def load(self, saved: list[int]) -> None:
-        """Set a saved state."""
-        self.seeds = (saved[0], saved[1])
-        self.drawn = saved[2]
-
-
 def _shuffle(run: Run, source: Source, *, start: Any, seeds: Seeds, size: int | None) -> AsyncIterator[Block[Any]]:
     if start is None:
         window = Window(run, source, seeds.draw(), size, seeds.save())
     else:
         window = Window(run, source, tuple(start["pair"]), size, start["seeds"])
-        if id(seeds) not in run.restored or seeds.drawn < start["seeds"][2]:
-            run.restored.add(id(seeds))
-            seeds.load(start["seeds"])
+        seeds.restore(run.restored, start["seeds"])
     return window.elements(start)

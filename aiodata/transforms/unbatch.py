@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.columns import length, merge_batches
@@ -33,7 +34,13 @@ def unbatch(self: Dataset[Any]) -> Dataset[Any]:
 
     Source: `tf.data.Dataset.unbatch`.
     """
-    return self.then("unbatch", _unbatch, count=lambda count: INFINITE if count == INFINITE else UNKNOWN)
+    return self.then("unbatch", _unbatch, count=partial(_count, rows=self.plan.rows))
+
+
+def _count(available: int, rows: int | None) -> int:
+    if available == INFINITE:
+        return INFINITE
+    return UNKNOWN if rows is None or available == UNKNOWN else available * rows
 
 
 def _unbatch(run: Run, source: Source, *, start: Cursor | None) -> AsyncIterator[Block[Any]]:

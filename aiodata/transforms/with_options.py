@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.options import Options
@@ -37,8 +38,15 @@ def with_options(self: Dataset[T], options: Options) -> Dataset[T]:
     """
     if not isinstance(options, Options):
         raise TypeError(f"with_options: options must be an Options, not {type(options).__name__}")
+    set_fields = [(entry.name, getattr(options, entry.name)) for entry in fields(options)]
+    detail = ", ".join(f"{name}={value!r}" for name, value in set_fields if value is not None)
     return self.then(
-        "with_options", _with_options, count=lambda count: count, resumes_by_cursor=True, options=options
+        "with_options",
+        _with_options,
+        detail=detail,
+        count=lambda count: count,
+        resumes_by_cursor=True,
+        options=options,
     )
 
 

@@ -1,0 +1,79 @@
+"""Memory of the textbook chain: the peak, and whether it stays flat from epoch to epoch."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from measuring import Row
+
+EPOCHS = 5
+_OWN = Path(__file__).parent
+
+
+def measure(rounds: int) -> list[Row]:
+    """Run five epochs of each competitor in a process of its own; the median of the rounds counts."""
+    figures: dict[str, list[list[float]]] = {name: [] for name in ("numpy", "plain", "chain", "stepped")}
+    for _ in range(min(rounds, 3)):
+        for name, found in figures.items():
+            done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, check=True)
+            found.append(json.loads(done.stdout))
+    words = {
+        "numpy": "import numpy",
+        "plain": "plain loop with csv",
+        "chain": "aiodata, flights chain, for",
+        "stepped": "aiodata, shuffle and batch in memory, for",
+    }
+    rows = []
+    for name, found in figures.items():
+        peaks = [one[0] for one in found]
+        rows.append(Row(f"{words[name]}: peak", peaks, "MB"))
+        if name != "numpy":
+            growth = [one[-1] - one[2] for one in found]
+            rows.append(Row(f"{words[name]}: growth from epoch 2 to {EPOCHS}", growth, "MB"))
+    return rows
+
+
+def resident() -> tuple[float, float]:
+    """Give the peak and the present resident memory of this process, in MB."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:  # no /proc: only the peak is known, in bytes on macOS
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+        return peak, peak
+    fields = dict(line.split(":", 1) for line in lines)
+    return int(fields["VmHWM"].split()[0]) / 1e3, int(fields["VmRSS"].split()[0]) / 1e3
+
+
+def _work(name: str) -> list[float]:
+    """Run the epochs; give the peak and the memory after each epoch."""
+    after = []
+    if name == "numpy":
+        import numpy  # noqa: F401 - its memory is what is measured
+    else:
+        import flights
+        from overhead import drain
+
+        dataset = flights.chain() if name == "chain" else _in_memory() if name == "stepped" else None
+        for _ in range(EPOCHS):
+            drain(flights.by_hand() if dataset is None else dataset)
+            gc.collect()
+            after.append(resident()[1])
+    return [resident()[0], *after]
+
+
+def _in_memory() -> object:
+    import numpy as np
+
+    from aiodata import Dataset
+
+    return Dataset.from_tensor_slices(np.zeros((100_000, 16), np.float32)).shuffle(10_000).batch(256)
+
+
+if __name__ == "__main__":
+    sys.path.append(str(_OWN.parent))
+    print(json.dumps(_work(sys.argv[1])))

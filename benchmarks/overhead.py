@@ -1,0 +1,69 @@
+"""What a short chain costs an element: range -> map(x + 1) -> batch(100)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from measuring import Row, interleaved, row_of, rows_of
+
+from aiodata import Dataset
+
+COUNT = 200_000
+BATCH = 100
+LIMIT = 2.0
+
+
+def measure(rounds: int) -> list[Row]:
+    """Time the chain beside three chained generators."""
+    dataset: Any = Dataset.range(COUNT).map(lambda x: x + 1).batch(BATCH)
+    only_map: Any = Dataset.range(COUNT).map(lambda x: x + 1)
+    seconds = interleaved(
+        {
+            "plain generators, Python ints": lambda: drain(batches(mapped(numbers()), BATCH)),
+            "plain generators, np.arange": lambda: drain(batches(mapped(arange()), BATCH)),
+            "aiodata, for": lambda: drain(dataset),
+            "aiodata, async for": lambda: asyncio.run(adrain(dataset)),
+            "plain generators without batch": lambda: drain(mapped(numbers())),
+            "aiodata without batch, for": lambda: drain(only_map),
+            "aiodata without batch, async for": lambda: asyncio.run(adrain(only_map)),
+        },
+        rounds,
+    )
+    chain = {name: taken for name, taken in seconds.items() if "without" not in name}
+    rows = rows_of(chain, COUNT, "plain generators, Python ints", LIMIT)
+    rows += [row_of(seconds, name, COUNT, "plain generators, np.arange") for name in chain if "aiodata" in name]
+    beside = "plain generators without batch"
+    rows += [row_of(seconds, name, COUNT, beside if name != beside else "") for name in seconds if name not in chain]
+    return rows
+
+
+def numbers() -> Iterator[Any]:
+    yield from range(COUNT)
+
+
+def arange() -> Iterator[Any]:
+    yield from np.arange(COUNT)
+
+
+def mapped(elements: Iterable[Any]) -> Iterator[Any]:
+    for x in elements:
+        yield x + 1
+
+
+def batches(elements: Iterator[Any], size: int) -> Iterator[Any]:
+    while batch := list(islice(elements, size)):
+        yield np.array(batch)
+
+
+def drain(elements: Iterable[Any]) -> None:
+    for _ in elements:
+        pass
+
+
+async def adrain(elements: Any) -> None:
+    async for _ in elements:
+        pass

@@ -1,0 +1,86 @@
+"""Every example runs from the command line, quietly and with the results that it promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TIMEOUT_SECONDS = 120
+COVERED = {"flights.py", "resume.py"}
+
+# The subprocess has its own time limit, which is above that of a test.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS + 30)]
+
+
+def run_example(name: str, *arguments: str, cwd: Path) -> str:
+    """Run an example with every warning an error, from another folder than its own; give what it printed."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("COVERAGE_", "COV_"))}
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", str(EXAMPLES / name), *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def held_out_aucs(printed: str) -> list[float]:
+    return [float(found) for found in re.findall(r"^epoch .*, held out: .* AUC (\d\.\d+)$", printed, re.MULTILINE)]
+
+
+def test_each_example_is_run_by_a_test() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == COVERED
+
+
+def test_flights_learns_which_flights_arrive_late(tmp_path: Path) -> None:
+    printed = run_example("flights.py", cwd=tmp_path)
+    aucs = held_out_aucs(printed)
+    assert len(aucs) == 10
+    assert aucs[-1] > 0.85
+    assert "give the same batches, value by value" in printed
+    assert "\r" not in printed  # nobody is watching
+
+
+def test_flights_learns_the_same_in_a_plain_for_loop(tmp_path: Path) -> None:
+    printed = [run_example("flights.py", "--epochs", "2", *flag, cwd=tmp_path) for flag in ([], ["--sync"])]
+    results = [re.findall(r"rows/s, (.*)$", lines, re.MULTILINE) for lines in printed]
+    assert len(results[0]) == 2
+    assert results[0] == results[1]
+
+
+def test_flights_reads_each_flight_that_arrived_once_in_an_epoch(tmp_path: Path) -> None:
+    rows = []
+    for path in EXAMPLES.glob("data/flights/*.csv"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()[1:]):
+            rows.append((number % 5 == 0, line.split(",")[8] != ""))
+    printed = run_example("flights.py", "--epochs", "1", cwd=tmp_path)
+    (found,) = re.findall(r"^epoch .*: +([\d,]+) rows,", printed, re.MULTILINE)
+    assert int(found.replace(",", "")) == rows.count((False, True))
+
+
+@pytest.mark.parametrize("arguments", [["--epochs", "0"], ["--data", "no-such-file-*.csv"]])
+def test_flights_fails_where_it_cannot_train(arguments: list[str], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"must be at least 1|no file matches 'no-such-file-\*\.csv'"):
+        run_example("flights.py", *arguments, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("stop_after", [1, 240, 480])
+def test_resume_goes_on_at_the_next_batch(stop_after: int, tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    printed = run_example("resume.py", "--stop-after", str(stop_after), "--state", str(state), cwd=tmp_path)
+    assert f"stopped after {stop_after} batches" in printed
+    assert f"went on with {480 - stop_after} batches" in printed
+    assert "together they are the 480 batches" in printed
+    assert json.loads(state.read_text(encoding="utf-8"))["position"] is not None
+    assert state.stat().st_size < 200_000

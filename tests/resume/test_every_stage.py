@@ -1,0 +1,104 @@
+"""The contract of exact resume, for every source and transformation by itself, at every element."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import aiodata
+from aiodata import Dataset
+from tests.programs import failing
+from tests.resume.saving import FACES, along, check_rest, drive, part, relay
+from tests.resume.stages import STAGES, awaited, few, write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_files(tmp_path_factory.mktemp("files"))
+
+
+def public_stages() -> set[str]:
+    """Find the sources and transformations that users can call."""
+    bound = {
+        name
+        for name in dir(Dataset)
+        if str(getattr(getattr(Dataset, name), "__module__", "")).startswith(
+            ("aiodata.sources.", "aiodata.transforms.")
+        )
+    }
+    values = {name: getattr(aiodata, name) for name in aiodata.__all__}
+    classes = {name for name, value in values.items() if isinstance(value, type) and issubclass(value, Dataset)}
+    return bound | classes - {"Dataset"}
+
+
+def test_no_stage_is_forgotten() -> None:
+    assert {key.partition(":")[0] for key in STAGES} == public_stages()
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_asking_for_states_does_not_change_the_stream(stage: str, face: str, files: Path) -> None:
+    async def work() -> None:
+        straight, _ = await part(STAGES[stage](files), face)
+        for every in (1, 3):
+            found, _ = await along(STAGES[stage](files), face, every)
+            check_rest(f"with a state every {every} elements", found, straight)
+
+    drive(face, work())
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_restores_at_every_element(stage: str, face: str, files: Path) -> None:
+    make = partial(STAGES[stage], files)
+
+    async def work() -> None:
+        straight, states = await along(make(), face)
+        for number, state in enumerate(states):
+            rest = straight[number:]
+            found, _ = await part(make(), face, state)
+            check_rest(f"restored before pull {number}", found, rest)
+            check_rest(f"restored thrice from pull {number}", await relay(make, face, state, (1, 2)), rest)
+            check_rest(f"restored twice before pull {number}", await relay(make, face, state, (0,)), rest)
+
+    drive(face, work())
+
+
+@pytest.mark.parametrize("stage", ["batch: failing", "interleave: parallel, failing", "shuffle: failing", "prefetch"])
+def test_a_state_of_one_face_is_one_of_the_other(stage: str, files: Path) -> None:
+    make = partial(STAGES[stage], files)
+    for face, other in (FACES, FACES[::-1]):
+        straight, states = drive(face, along(make(), face))
+        for number, state in enumerate(states):
+            found, _ = drive(other, part(make(), other, state))
+            check_rest(f"saved {face}, restored {other} before pull {number}", found, straight[number:])
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_without_a_fixed_order_nothing_is_lost_or_repeated(face: str) -> None:
+    def make() -> Dataset[Any]:
+        ds = Dataset.range(9).interleave(few, 3, num_parallel_calls=3, deterministic=False)
+        return ds.map(awaited, num_parallel_calls=3, deterministic=False).prefetch(2)
+
+    async def work() -> list[list[str]]:
+        whole, states = await along(make(), face)
+        read = [whole[:number] + await relay(make, face, state, (2,)) for number, state in enumerate(states)]
+        return [sorted(map(repr, one)) for one in (whole, *read)]
+
+    whole, *read = drive(face, work())
+    assert read == [whole] * len(read)
+
+
+@pytest.mark.slow
+def test_processes_restore_at_every_element() -> None:
+    def make() -> Dataset[Any]:
+        return failing(Dataset.range(5), 3).map(abs, num_parallel_calls=2, executor="process")
+
+    straight, states = drive("sync", along(make(), "sync"))
+    for number, state in enumerate(states):
+        check_rest(f"before pull {number}", drive("sync", part(make(), "sync", state))[0], straight[number:])
