@@ -25,12 +25,12 @@ from aiodata.sources.text_line import TextLineDataset
 
 __all__ = [
     "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "UNKNOWN_CARDINALITY",
     "Dataset",
     "DatasetIterator",
+    "INFINITE_CARDINALITY",
     "Options",
     "TextLineDataset",
+    "UNKNOWN_CARDINALITY",
     "decode_csv",
     "errors",
     "set_seed",

@@ -6,7 +6,8 @@ import builtins
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiodata.engine.iterator import DatasetIterator
-from aiodata.engine.plan import Plan, describe
+from aiodata.engine.plan import Plan
+from aiodata.engine.state import describe
 from aiodata.sinks import aget_single_element as _aget_single_element
 from aiodata.sinks import areduce as _areduce
 from aiodata.sinks import as_numpy_iterator as _as_numpy_iterator
@@ -41,7 +42,7 @@ from aiodata.transforms import unbatch as _unbatch
 from aiodata.transforms import with_options as _with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from aiodata.engine.plan import Stage
 

@@ -34,6 +34,7 @@ HELD_OUT_EVERY = 5
 GOOD_AUC = 0.85
 CARRIERS = b"9E AA AS B6 DL EV F9 FL HA MQ OO UA US VX WN YV".split()
 ORIGINS = b"EWR JFK LGA".split()
+N_FEATURES = 5 + len(CARRIERS) + len(ORIGINS)
 
 # The pipeline
 
@@ -140,72 +141,72 @@ def roc_auc(chances: npt.NDArray[np.float64], late: Floats) -> float:
 
 
 class Epoch:
-    """What has happened in one pass over the training flights, shown as it goes on if somebody is watching."""
+    """One pass over the training flights: what it counts is shown as it goes on, if somebody is watching."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.rows = 0
         self.loss = 0.0
-        self.start = time.perf_counter()
-        self.shown = self.start
+        self.watched = sys.stdout.isatty()
+        self.start = self.shown = time.perf_counter()
 
     def add(self, rows: int, loss: float) -> None:
         """Count a batch."""
         self.rows += rows
         self.loss += rows * loss
-        if sys.stdout.isatty() and time.perf_counter() - self.shown > 0.1:
+        if self.watched and time.perf_counter() - self.shown > 0.1:
             self.shown = time.perf_counter()
             print(f"\r{self}", end="", flush=True)
+
+    def finish(self, line: str, tested: list[tuple[npt.NDArray[np.float64], Floats]]) -> float:
+        """Show the line with the results on the flights that were held out; give their ROC AUC."""
+        chances, late = (np.concatenate(parts) for parts in zip(*tested, strict=True))
+        loss, auc = log_loss(chances, late), roc_auc(chances, late)
+        start = "\r" if self.watched else ""
+        print(f"{start}{line}, held out: loss {loss:.4f}, AUC {auc:.4f}", flush=True)
+        return auc
 
     def __str__(self) -> str:
         speed = self.rows / (time.perf_counter() - self.start)
         return f"epoch {self.number:2}: {self.rows:6,} rows, {speed:7,.0f} rows/s, loss {self.loss / self.rows:.4f}"
 
 
-async def train_epoch(model: LogisticRegression, flights: Dataset[Batch], epoch: Epoch) -> None:
-    """Learn from all flights once."""
-    async for features, late in flights:
-        epoch.add(len(late), model.learn(features, late))
-
-
-def train_epoch_sync(model: LogisticRegression, flights: Dataset[Batch], epoch: Epoch) -> None:
-    """Do the same without async: the pipeline then runs on an event loop of its own, in a thread."""
-    for features, late in flights:
-        epoch.add(len(late), model.learn(features, late))
-
-
-async def test(model: LogisticRegression, flights: Dataset[Batch]) -> tuple[float, float]:
-    """Give the loss and the ROC AUC."""
-    batches = [(model.chances(features), late) async for features, late in flights]
-    chances, late = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    return log_loss(chances, late), roc_auc(chances, late)
-
-
-async def train(file_pattern: str, epochs: int, sync: bool) -> float:
-    """Train a model, a line an epoch; give its last ROC AUC on the flights that were held out."""
-    train_set = csv_reader_dataset(file_pattern)
-    test_set = csv_reader_dataset(file_pattern, batch_size=512, held_out=True).cache()  # read once, then kept
-    model = LogisticRegression(5 + len(CARRIERS) + len(ORIGINS))
-    auc = 0.0
+async def train(train_set: Dataset[Batch], test_set: Dataset[Batch], epochs: int) -> float:
+    """Train a model; give its last ROC AUC on the flights that were held out."""
+    model, auc = LogisticRegression(N_FEATURES), 0.0
     for number in range(1, epochs + 1):
         epoch = Epoch(number)
-        if sync:
-            train_epoch_sync(model, train_set, epoch)
-        else:
-            await train_epoch(model, train_set, epoch)
+        async for features, late in train_set:
+            epoch.add(len(late), model.learn(features, late))
         line = str(epoch)
-        loss, auc = await test(model, test_set)
-        print(f"{chr(13) if sys.stdout.isatty() else ''}{line}, held out: loss {loss:.4f}, AUC {auc:.4f}", flush=True)
+        auc = epoch.finish(line, [(model.chances(features), late) async for features, late in test_set])
     return auc
 
 
-async def compare_faces(file_pattern: str, n_batches: int = 200) -> bool:
+def train_sync(train_set: Dataset[Batch], test_set: Dataset[Batch], epochs: int) -> float:
+    """Do the same without `async`: the pipeline then runs on an event loop of its own, in a thread."""
+    model, auc = LogisticRegression(N_FEATURES), 0.0
+    for number in range(1, epochs + 1):
+        epoch = Epoch(number)
+        for features, late in train_set:
+            epoch.add(len(late), model.learn(features, late))
+        line = str(epoch)
+        auc = epoch.finish(line, [(model.chances(features), late) for features, late in test_set])
+    return auc
+
+
+async def collect(batches: Dataset[Batch]) -> list[Batch]:
+    """Read a dataset to its end with `async for`."""
+    return [batch async for batch in batches]
+
+
+def faces_agree(file_pattern: str, n_batches: int = 200) -> bool:
     """Tell whether `async for` and `for` give the same first batches, value by value."""
+    # Two datasets with the same seed, for the second pass over one of them would come in a new order.
     one, other = (csv_reader_dataset(file_pattern).take(n_batches) for _ in range(2))
-    pairs = zip([batch async for batch in one], list(other), strict=True)
     return all(
         ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
-        for batch, same in pairs
+        for batch, same in zip(asyncio.run(collect(one)), list(other), strict=True)
         for ours, theirs in zip(batch, same, strict=True)
     )
 
@@ -220,10 +221,15 @@ def main(arguments: Sequence[str] | None = None) -> str | None:
     if options.epochs < 1:
         parser.error(f"--epochs must be at least 1, not {options.epochs}")
 
+    train_set = csv_reader_dataset(options.data)
+    test_set = csv_reader_dataset(options.data, batch_size=512, held_out=True).cache()  # read once, then kept
     start = time.perf_counter()
-    auc = asyncio.run(train(options.data, options.epochs, options.sync))
+    if options.sync:
+        auc = train_sync(train_set, test_set, options.epochs)
+    else:
+        auc = asyncio.run(train(train_set, test_set, options.epochs))
     print(f"trained in {time.perf_counter() - start:.1f} s with {'for' if options.sync else 'async for'}")
-    if not asyncio.run(compare_faces(options.data)):
+    if not faces_agree(options.data):
         return "`for` and `async for` gave different batches"
     print("`for` and `async for` give the same batches, value by value")
     if auc <= GOOD_AUC:

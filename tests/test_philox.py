@@ -97,8 +97,8 @@ def test_blocks_of_many_keys_and_counters() -> None:
     words = np.random.default_rng(0).integers(0, 2**32, (6, 50), np.uint64)
     c0, c1, c2, c3, k0, k1 = words
     columns = zip(*philox.philox((c0, c1, c2, c3), (k0, k1)), strict=True)
-    for given_, got in zip(words.T.tolist(), columns, strict=True):
-        number, seed2, seed = given_[0] + (given_[1] << 32), given_[2] + (given_[3] << 32), given_[4] + (given_[5] << 32)
+    for one, got in zip(words.T.tolist(), columns, strict=True):
+        number, seed2, seed = (one[i] + (one[i + 1] << 32) for i in (0, 2, 4))
         assert list(got) == model_block(seed, seed2, number)
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aiodata.collate import iterate, slice_columns
+from aiodata.columns import iterate, slice_columns
 from aiodata.engine.position import Cursor, Origin, cursor
 
 if TYPE_CHECKING:

@@ -148,5 +148,3 @@ def as_failure(error: BaseException) -> BaseException:
         failure.__cause__ = error
         return failure
     return error
-
-

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiodata.engine.block import Block
-from aiodata.errors import StateError
 
 if TYPE_CHECKING:
     from aiodata.options import Options
@@ -15,11 +14,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTOTUNE",
     "INFINITE",
-    "UNKNOWN",
     "Plan",
     "Stage",
-    "compare",
-    "describe",
+    "UNKNOWN",
     "detachable",
     "load_seeds",
     "needs_loop",
@@ -119,37 +116,3 @@ def detachable(plan: Plan) -> Plan | None:
         if len(plan.inputs) != 1:
             return None
         plan = plan.inputs[0]
-
-
-def describe(plan: Plan) -> list[Any]:
-    """Describe a pipeline as JSON, a line a stage, sources first; several inputs are lists of their own."""
-    lines: list[Any] = []
-    while True:
-        lines.append(plan.label)
-        if len(plan.inputs) != 1:
-            break
-        plan = plan.inputs[0]
-    lines.reverse()
-    return [describe(source) for source in plan.inputs] + lines
-
-
-def compare(saved: Any, own: list[Any]) -> None:
-    """Refuse a state of another pipeline.
-
-    Raises:
-        StateError: Names the first stage that differs.
-    """
-    if not isinstance(saved, list):
-        raise StateError(f"this is not a saved state: its pipeline is {saved!r}")
-    for number, (theirs, ours) in enumerate(zip(saved, own, strict=False)):
-        if isinstance(theirs, list) and isinstance(ours, list):
-            compare(theirs, ours)
-        elif theirs != ours:
-            raise StateError(f"the state is of another pipeline: stage {number} was {theirs}, here it is {ours}")
-    if len(saved) != len(own):
-        longer = saved if len(saved) > len(own) else own
-        where = "the saved pipeline" if len(saved) > len(own) else "this pipeline"
-        raise StateError(
-            f"the state is of another pipeline: only {where} has stage {min(len(saved), len(own))}, "
-            f"{longer[min(len(saved), len(own))]}"
-        )

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from aiodata.engine.block import Block, Tally
-from aiodata.engine.bridge import Bridge
-from aiodata.engine.channel import Buffer, Channel, fill
-from aiodata.engine.handoff import HandOff
-from aiodata.engine.plan import Plan, detachable, load_seeds, needs_loop, save_seeds
+from aiodata.engine.channel import Buffer, Channel
+from aiodata.engine.plan import Plan, detachable, needs_loop
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, wait_out
 from aiodata.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 
+    from aiodata.engine.bridge import Bridge
     from aiodata.engine.position import Cursor
 
 __all__ = ["NeedsCallersLoop", "NeedsLoop", "Run", "Source"]
@@ -33,11 +32,11 @@ BREATH_SECONDS = 0.005
 logger = logging.getLogger("aiodata")
 
 
-class NeedsLoop(BaseException):  # noqa: N818 - not an error: the iterator opens the pipeline anew, with a loop
+class NeedsLoop(BaseException):
     """A pipeline that is stepped by hand has come upon an inner dataset that needs an event loop."""
 
 
-class NeedsCallersLoop(BaseException):  # noqa: N818 - not an error: the look-ahead opens its input anew, on the user's loop
+class NeedsCallersLoop(BaseException):
     """A look-ahead on a private loop has come upon an inner dataset with the user's own coroutines."""
 
 
@@ -64,6 +63,7 @@ class Run:
     """
 
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
+        self.plan = plan
         self.parent = parent
         self.pools = Pools()
         self.closed = False
@@ -77,14 +77,15 @@ class Run:
         self.restored: set[int] = parent.restored if parent else set()
         """Seed generators whose state has been set in this run, by identity."""
         self.options: Options = parent.options if parent else _options(plan)
-        self.on_private_loop = parent is not None and parent.on_private_loop
-        self._apart = detachable(plan) if parent is None else None
+        self.on_private_loop: bool = parent is not None and parent.on_private_loop
+        self.apart = detachable(plan) if parent is None else None
+        """The look-ahead that may run on a private loop."""
         self._generators: dict[int, weakref.ref[AsyncGenerator[Any, None]]] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self._children: list[Run] = []
-        self._bridge: Bridge | None = None
+        self.children: list[Run] = []
+        self.bridge: Bridge | None = None
         self._supervisor: asyncio.Task[None] | None = None
-        self._unstarted: list[Callable[[], Awaitable[None]]] = []
+        self._unstarted: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._group: Any = None
         self._stop: asyncio.Event | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -100,12 +101,13 @@ class Run:
         """
         sources = [Source(self, source) for source in plan.inputs]
         if plan.resumes_by_cursor:
-            return self._own(plan.stage(self, *sources, start=start))
+            return self.own(plan.stage(self, *sources, start=start))
         position, skip = start or (None, 0)
-        blocks = self._own(plan.stage(self, *sources, start=position))
-        return self._own(self.behind(blocks, skip)) if skip else blocks
+        blocks = self.own(plan.stage(self, *sources, start=position))
+        return self.own(self.behind(blocks, skip)) if skip else blocks
 
-    def _own(self, blocks: Any) -> AsyncIterator[Block[Any]]:
+    def own(self, blocks: Any) -> AsyncIterator[Block[Any]]:
+        """Take charge of closing an async generator; it is not kept alive."""
         key = id(blocks)
         generators = self._generators
         generators[key] = weakref.ref(blocks, lambda _: generators.pop(key, None))
@@ -138,56 +140,13 @@ class Run:
 
     # Running ahead
 
-    def read_ahead(self, source: Source, start: Cursor | None, size: int, label: str) -> AsyncIterator[Block[Any]]:
-        """Read up to `size` elements of `source` ahead of the reader; the same elements with the same origins.
-
-        The most downstream look-ahead of a pipeline may run on a loop and thread of its own.
-        """
-        if self._apart is None or source.plan is not self._apart.inputs[0]:
-            return self._ahead(source.open(start), size, label)
-        seeds = save_seeds(source.plan)
-        child = Run(source.plan, parent=self)
-        self._children.append(child)
-        return self._ahead_apart(child, child.open(source.plan, start), source.plan, (start, seeds), size, label)
-
-    async def _ahead(self, blocks: AsyncIterator[Block[Any]], size: int, label: str) -> AsyncIterator[Block[Any]]:
-        counters = self.statistics.counters(label)
-        channel = self.channel(Buffer(size, counters))
-        self.spawn(partial(fill, channel, blocks, counters))
-        while (block := await channel.get()) is not None:
-            yield block
-
-    async def _ahead_apart(
-        self, child: Run, blocks: AsyncIterator[Block[Any]], plan: Plan, begun: Any, size: int, label: str
-    ) -> AsyncIterator[Block[Any]]:
-        if not self.detaches:
-            async for block in child._ahead(blocks, size, label):
-                yield block
-            return
-        counters = self.statistics.counters(label)
-        hand_off = HandOff(Buffer(size, counters))
-        child.on_private_loop = True
-        self._bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
-        self._bridge.start()
-        start, seeds = begun
-        try:
-            while (found := hand_off.get() if self.stepped else await hand_off.get_async()) is not None:
-                start, seeds = found.cursor(found.length or 0), None
-                yield found
-        except NeedsCallersLoop:
-            # Found only now, in an inner dataset: go on at the same element, on the loop that the coroutines belong to.
-            if seeds is not None:
-                load_seeds(plan, seeds)
-            async for block in self._ahead(self.open(plan, start), size, label):
-                yield block
-
     def channel(self, buffer: Buffer) -> Channel:
         """Make a channel that closes with the run."""
         channel = Channel(buffer)
         self._channels.add(channel)
         return channel
 
-    def spawn(self, body: Callable[[], Awaitable[None]]) -> None:
+    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `body` as a task of this run. It must hand its errors to a channel; it is cancelled when the run ends."""
         if self._group is not None:
             self._group.start_soon(body)
@@ -302,13 +261,13 @@ class Run:
             self._supervisor = None
 
     async def _end_children(self) -> None:
-        if self._bridge is not None:
-            self._bridge.stop()
+        if self.bridge is not None:
+            self.bridge.stop()
             if self.stepped:
-                self._bridge.join()
+                self.bridge.join()
             else:
-                await self._bridge.wait()
-        for child in self._children:
+                await self.bridge.wait()
+        for child in self.children:
             child.stepped = self.stepped
             await child.aclose()
 
@@ -334,5 +293,3 @@ def _options(plan: Plan) -> Options:
         if stage.options is not None:
             options = stage.options.over(options)
     return options
-
-

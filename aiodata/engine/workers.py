@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ProcessPoolExecutor
 
 __all__ = ["Pools", "wait_out"]
 
@@ -79,6 +79,9 @@ class Pools:
 
         They are started anew (`spawn`), not forked: a fork of a process with threads may copy a held lock.
         """
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(count, mp_context=context, initializer=initializer, initargs=arguments)
         self._processes.append(pool)

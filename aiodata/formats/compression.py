@@ -25,7 +25,9 @@ def check_compression_type(compression_type: str | None, method: str) -> str:
     """
     found = "" if compression_type is None else compression_type
     if found not in COMPRESSION_TYPES:
-        raise ValueError(f"{method}: compression_type must be one of {', '.join(map(repr, COMPRESSION_TYPES))}, not {found!r}")
+        raise ValueError(
+            f"{method}: compression_type must be one of {', '.join(map(repr, COMPRESSION_TYPES))}, not {found!r}"
+        )
     return found
 
 

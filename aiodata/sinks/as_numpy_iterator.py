@@ -16,7 +16,7 @@ __all__ = ["NumpyIterator", "as_numpy_iterator"]
 
 
 class NumpyIterator:
-    """A plain iterator over elements as numpy values.
+    """An iterator over elements as numpy values, for `for` and `async for`.
 
     Numbers come as numpy scalars, text as bytes, arrays are read-only.
     """
@@ -32,6 +32,14 @@ class NumpyIterator:
         """Give the next element."""
         return map_structure(_as_numpy, next(self._iterator))
 
+    def __aiter__(self) -> NumpyIterator:
+        """Give the iterator itself."""
+        return self
+
+    async def __anext__(self) -> Any:
+        """Give the next element."""
+        return map_structure(_as_numpy, await anext(self._iterator))
+
     def save(self) -> dict[str, Any]:
         """Give the place where the iterator stands; `DatasetIterator.state_dict`."""
         return self._iterator.state_dict()
@@ -44,9 +52,13 @@ class NumpyIterator:
         """End the iteration."""
         self._iterator.close()
 
+    async def aclose(self) -> None:
+        """End the iteration and wait until nothing of it is alive."""
+        await self._iterator.aclose()
+
 
 def as_numpy_iterator(self: Dataset[Any]) -> NumpyIterator:
-    """Give a plain iterator over the elements as numpy values.
+    """Give an iterator over the elements as numpy values, with tf.data's `save` and `restore`.
 
     Raises:
         TypeError: While iterating: an element holds a dataset.

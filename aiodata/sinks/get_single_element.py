@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def get_single_element(self: Dataset[T]) -> T:
     Source: `tf.data.Dataset.get_single_element`.
     """
     with self.iterate() as iterator:
-        found = [element for element, _ in zip(iterator, range(2), strict=False)]
+        found = list(islice(iterator, 2))
     return only(found)
 
 

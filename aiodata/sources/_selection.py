@@ -56,7 +56,7 @@ def typed(weights: Any) -> npt.NDArray[Any]:
     Raises:
         TypeError: They are not floating-point numbers of 32 or 64 bits.
     """
-    first = next(iter(weights), None) if isinstance(weights, Sequence) else weights
+    first: Any = next(iter(weights), None) if isinstance(weights, Sequence) else weights
     found = np.asarray(weights)
     if found.dtype.kind == "f" and not hasattr(first, "dtype"):
         with np.errstate(over="ignore", under="ignore"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,7 @@ __all__ = ["from_generator"]
 LARGEST_BLOCK = 256
 
 
-def from_generator(
-    cls: type[Dataset[Any]], generator: Callable[..., Any], *, args: Sequence[Any] = ()
-) -> Dataset[Any]:
+def from_generator(cls: type[Dataset[Any]], generator: Callable[..., Any], *, args: Sequence[Any] = ()) -> Dataset[Any]:
     """Give what `generator(*args)` iterates over.
 
     It is called anew for each iteration, at the first element that is asked for. What it gives may be iterated by
@@ -51,7 +49,7 @@ def from_generator(
 
     Source: `tf.data.Dataset.from_generator`; no signature is needed, and values are not converted to one.
     """
-    if inspect.isgenerator(generator) or inspect.isasyncgen(generator):
+    if isinstance(generator, (Generator, AsyncGenerator)):
         raise TypeError(
             "from_generator: got a generator object, which can be read only once; "
             "pass the function that makes it, and its arguments as args="

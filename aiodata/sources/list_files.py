@@ -53,6 +53,8 @@ def list_files(
     Source: `tf.data.Dataset.list_files`.
     """
     given = [file_pattern] if isinstance(file_pattern, (str, bytes, os.PathLike)) else list(file_pattern)
+    if isinstance(file_pattern, (dict, set)):
+        raise TypeError(f"list_files: file_pattern must be a pattern or a list of them, not {file_pattern!r:.80}")
     patterns = [os.fsencode(pattern) for pattern in given]
     if not patterns:
         raise ValueError("list_files: file_pattern is empty")

@@ -89,7 +89,9 @@ def _single_path(filenames: Any) -> str | None:
 
 def _dataset_of(filenames: Any) -> Dataset[Any]:
     if isinstance(filenames, (dict, set)):
-        raise TypeError(f"TextLineDataset: filenames must be a path, a list or a dataset of paths, not {filenames!r:.80}")
+        raise TypeError(
+            f"TextLineDataset: filenames must be a path, a list or a dataset of paths, not {filenames!r:.80}"
+        )
     try:
         paths = [os.fsdecode(name) for name in filenames]
     except TypeError as error:
@@ -103,9 +105,7 @@ def _lines_of(filename: Any, *, compression: str, chunk_bytes: int) -> Dataset[b
     return Dataset(Plan("text_line", stage, detail=path + (f", {compression}" if compression else ""), waits=True))
 
 
-async def _lines(
-    run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int
-) -> AsyncIterator[Block[bytes]]:
+async def _lines(run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int) -> AsyncIterator[Block[bytes]]:
     offset, number = start or (0, 1)
     counters = run.statistics.counters("text_line")
     file = LocalFile(run, path)
@@ -145,9 +145,7 @@ def _place(path: str, number: int, offset: int) -> str:
     return f"{path} line {number + offset}"
 
 
-async def _pieces(
-    run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int
-) -> AsyncIterator[bytes]:
+async def _pieces(run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int) -> AsyncIterator[bytes]:
     """Give the file's content from a byte of it on, uncompressed."""
     if not compression:
         await file.open(offset)

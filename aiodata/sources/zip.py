@@ -156,7 +156,11 @@ class _Rows:
                     if each.block is None:
                         return
                     begin = each.offset - each.block.offset
-                    block = each.block.sliced(begin, each.block.length or 0) if each.block.columns is not None else each.block
+                    block = (
+                        each.block.sliced(begin, each.block.length or 0)
+                        if each.block.columns is not None
+                        else each.block
+                    )
                     each.rows = block.rows()
                 try:
                     element = next(each.rows, self)
@@ -169,10 +173,10 @@ class _Rows:
                 each.offset += 1
                 self.row.append(element)
             row, self.row = self.row, []
-            error, self.error = self.error, None
+            failure, self.error = self.error, None
             self.marks = []
-            if error is not None:
-                raise error
+            if failure is not None:
+                raise failure
             yield pack_like(self.structure, row)
 
 

@@ -14,7 +14,6 @@ from aiodata.engine.concurrent import Feed, in_order
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.position import locate
 from aiodata.engine.unordered import as_ready
-
 from aiodata.errors import WorkerError
 from aiodata.functions import applied, call, is_coroutine_function
 from aiodata.options import available_cores
@@ -22,7 +21,7 @@ from aiodata.structure import normalize
 from aiodata.transforms._vectorized import checked, columns_of, merged, vectorized_block
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.engine.position import Cursor
     from aiodata.engine.run import Run, Source
@@ -253,8 +252,8 @@ _function: Callable[..., Any] | None = None
 
 def _install(pickled: bytes) -> None:
     """Receive the function once for all calls in this worker process."""
-    global _function  # noqa: PLW0603 - a worker process serves one map
-    _function = pickle.loads(pickled)  # noqa: S301 - from the process that started this one
+    global _function
+    _function = pickle.loads(pickled)
 
 
 def _compute_installed(elements: list[Any]) -> tuple[list[Any], float]:
@@ -275,7 +274,7 @@ def _portable(failure: Failure) -> Failure:
     error = failure.exception
     trace = "".join(traceback.format_exception(error))
     try:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made the line before
+        copy = pickle.loads(pickle.dumps(error))
         if type(copy) is not type(error):
             raise TypeError
     except Exception:

@@ -45,7 +45,12 @@ class ColumnStore:
             return False
         return all(
             (ours is None and theirs is None)
-            or (ours is not None and theirs is not None and ours.shape[1:] == theirs.shape[1:] and ours.dtype == theirs.dtype)
+            or (
+                ours is not None
+                and theirs is not None
+                and ours.shape[1:] == theirs.shape[1:]
+                and ours.dtype == theirs.dtype
+            )
             for ours, theirs in zip(self._arrays, flatten(columns), strict=True)
         )
 

@@ -33,7 +33,7 @@ def apply(self: Dataset[Any], transformation_func: Callable[[Dataset[Any]], Data
     Source: `tf.data.Dataset.apply`.
     """
     check_callable(transformation_func, "apply", "transformation_func")
-    dataset = transformation_func(self)
+    dataset: object = transformation_func(self)
     if not isinstance(dataset, _dataset_type(self)):
         raise TypeError(f"apply: transformation_func must give a Dataset, not {type(dataset).__name__}")
-    return dataset
+    return dataset  # type: ignore[no-any-return]

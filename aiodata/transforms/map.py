@@ -92,9 +92,10 @@ def map(
     """
     check_callable(map_func, "map", "map_func")
     calls = check_parallelism(num_parallel_calls, "map", "num_parallel_calls")
-    if not isinstance(executor, Executor) and executor not in _EXECUTORS:
-        kind = ValueError if isinstance(executor, str) else TypeError
-        raise kind(f"map: executor must be 'thread', 'process' or an Executor, not {executor!r}")
+    if isinstance(executor, str) and executor not in _EXECUTORS:
+        raise ValueError(f"map: executor must be 'thread', 'process' or an Executor, not {executor!r}")
+    if not isinstance(executor, (str, Executor)):
+        raise TypeError(f"map: executor must be 'thread', 'process' or an Executor, not {executor!r}")
     coroutine = is_coroutine_function(map_func)
     detail = name_of(map_func) + (", vectorized=True" if vectorized else "")
     detail += ", deterministic=False" if deterministic is False and calls is not None else ""

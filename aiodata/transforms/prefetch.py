@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
+from aiodata.engine.ahead import read_ahead
 from aiodata.engine.plan import AUTOTUNE
 
 if TYPE_CHECKING:
@@ -58,4 +59,4 @@ def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE) -> Dataset[T]:
 
 
 def _prefetch(run: Run, source: Source, *, start: Cursor | None, size: int, label: str) -> AsyncIterator[Block[Any]]:
-    return source.open(start) if size == 0 else run.read_ahead(source, start, size, label)
+    return source.open(start) if size == 0 else read_ahead(run, source, start, size, label)

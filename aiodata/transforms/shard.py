@@ -64,9 +64,7 @@ def _shard(run: Run, source: Source, *, start: Cursor | None, shards: int, numbe
     return _every(source.open(cursor), shards, number, phase)
 
 
-async def _every(
-    blocks: AsyncIterator[Block[Any]], shards: int, number: int, phase: int
-) -> AsyncIterator[Block[Any]]:
+async def _every(blocks: AsyncIterator[Block[Any]], shards: int, number: int, phase: int) -> AsyncIterator[Block[Any]]:
     """Give every n-th element; `phase` is the number of the next input element modulo `shards`."""
     async for block in blocks:
         first = (number - phase) % shards
@@ -74,7 +72,9 @@ async def _every(
         origin.place = partial(_place, origin.place, first, shards)
         if block.columns is not None and block.length is not None:
             count = max(0, (block.length - first + shards - 1) // shards)
-            yield Block(origin, columns=map_structure(partial(_stride, first=first, step=shards), block.columns), length=count)
+            yield Block(
+                origin, columns=map_structure(partial(_stride, first=first, step=shards), block.columns), length=count
+            )
             phase = (phase + block.length) % shards
         else:
             tally = Tally()

@@ -27,6 +27,7 @@ Scenario = Callable[[Dataset[Any]], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _no_cycle_collector() -> Iterator[None]:
     gc.collect()
+    Line.alive.clear()  # a failed test holds its elements
     gc.disable()
     try:
         yield

@@ -23,7 +23,7 @@ def run_example(name: str, *arguments: str, cwd: Path) -> str:
     """Run an example with every warning an error, from another folder than its own; give what it printed."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("COVERAGE_", "COV_"))}
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", str(EXAMPLES / name), *arguments],
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         cwd=cwd,
         env=environment,
         capture_output=True,

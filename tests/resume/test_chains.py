@@ -119,7 +119,7 @@ STAGES: dict[str, Callable[[Dataset[Any], int, Path], Dataset[Any]]] = {
     "concatenate": lambda ds, n, path: ds.take(12).concatenate(SOURCES["range"](n, path).shuffle(3, seed=n)),
     "interleave": lambda ds, n, _: ds.take(15).interleave([few, few_awaited][n % 2], 1 + n % 3, n),
     "interleave parallel": lambda ds, n, _: ds.take(15).interleave(
-        [few, few_awaited][n % 2], 1 + n % 3, n, num_parallel_calls=1 + n % 2
+        [few, few_awaited][n % 2], 2 + n % 3, n, num_parallel_calls=1 + n % 2
     ),
     "flat_map": lambda ds, n, _: ds.take(15).flat_map([few, few_awaited][n % 2]),
     "prefetch": lambda ds, n, _: ds.prefetch(n % 5),
@@ -166,7 +166,7 @@ FIXTURES_ARE_CONSTANT = [HealthCheck.function_scoped_fixture, HealthCheck.too_sl
 
 
 @given(**CHAIN)
-@settings(max_examples=150, suppress_health_check=FIXTURES_ARE_CONSTANT)
+@settings(max_examples=100, suppress_health_check=FIXTURES_ARE_CONSTANT)
 def test_a_random_chain_is_left_and_picked_up_twice(recipe: Any, first: int, second: int, face: str, text: Path) -> None:
     check_chain(recipe, first, second, face, text)
 

@@ -1,0 +1,201 @@
+"""A session: one opening of a pipeline, where it runs, and how its blocks are fetched from there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.bridge import Bridge, serve
+from aiodata.engine.handoff import HandOff
+from aiodata.engine.plan import detachable, needs_loop, save_seeds
+from aiodata.engine.run import Run
+from aiodata.errors import EndedEarlyError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+
+    from aiodata.engine.block import Block
+    from aiodata.engine.plan import Plan
+    from aiodata.engine.position import Cursor
+
+__all__ = ["Session"]
+
+_closing: set[asyncio.Task[None]] = set()
+
+
+class _Pull:
+    """Awaits one block so that another task can end the wait without cancelling the task that waits."""
+
+    __slots__ = ("_pull", "_waits_for", "interrupted")
+
+    def __init__(self, pull: Awaitable[Any]) -> None:
+        self._pull = pull
+        self._waits_for: Any = None
+        self.interrupted = False
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps = self._pull.__await__()
+        step: Callable[[], Any] = partial(next, steps)
+        while True:
+            try:
+                waits_for = step()
+            except StopIteration as finished:
+                return finished.value
+            self._waits_for = waits_for
+            if self.interrupted and waits_for is not None:
+                waits_for.cancel()
+            try:
+                yield waits_for
+            except BaseException as error:
+                step = partial(steps.throw, error)  # type: ignore[attr-defined]
+            else:
+                step = partial(next, steps)
+            self._waits_for = None
+
+    def interrupt(self) -> None:
+        self.interrupted = True
+        if self._waits_for is not None:
+            self._waits_for.cancel()
+
+
+class Session:
+    """One opening of a pipeline.
+
+    It is opened when it is made, which needs no loop; where it runs is settled by the first use.
+
+    Args:
+        plan: The pipeline.
+        start: Where to open it; None for the start.
+    """
+
+    def __init__(self, plan: Plan, start: Cursor | None) -> None:
+        self.plan = plan
+        self.start = start
+        self.seeds = save_seeds(plan)
+        """The seed generators as they were before this opening drew from them."""
+        self.run = Run(plan)
+        self.closed = False
+        self.face = ""
+        """Where it runs: "async" on the reader's loop, "stepped" by hand, "thread" on a private loop, "" not yet."""
+        self._blocks: AsyncIterator[Block[Any]] = self.run.open(plan, start)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._bridge: Bridge | None = None
+        self._hand_off: HandOff | None = None
+        self._pulling: _Pull | None = None
+
+    def begin(self, asynchronous: bool, with_loop: bool = False) -> None:
+        """Settle where the pipeline runs.
+
+        Args:
+            asynchronous: Whether the reader awaits its elements.
+            with_loop: Whether a reader that does not needs a loop for them in any case.
+
+        Raises:
+            RuntimeError: It has been settled otherwise.
+        """
+        if self.face:
+            if asynchronous != (self.face == "async"):
+                read = "by async for" if self.face == "async" else "by a plain for"
+                raise RuntimeError(f"this iterator is being read {read}; take another one to mix them")
+            return
+        if asynchronous:
+            self.face = "async"
+            self._loop = asyncio.get_running_loop()
+        elif not with_loop and not needs_loop(self.plan, apart_from=detachable(self.plan)):
+            self.face = "stepped"
+            self.run.stepped = True
+        else:
+            self.face = "thread"
+            self.run.detaches = False
+            self._hand_off = HandOff(None)
+            self._bridge = Bridge(self.run, partial(serve, self._hand_off, self._blocks), self._hand_off)
+            self._bridge.start()
+        self.run.begin()
+
+    def fetch(self) -> Block[Any] | None:
+        """Give the next block, blocking; None at the end, or when the session has been closed.
+
+        Raises:
+            BaseException: What ended the run.
+        """
+        if self.closed:
+            return None
+        self.begin(asynchronous=False)
+        if self._hand_off is not None:
+            return self._hand_off.get()
+        steps = anext(self._blocks, None).__await__()
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value  # type: ignore[no-any-return]
+        raise RuntimeError("a stage that says it needs no event loop waited for one")
+
+    async def fetch_async(self) -> Block[Any] | None:
+        """Give the next block; None at the end, or when the session has been closed.
+
+        Raises:
+            BaseException: What ended the run.
+            EndedEarlyError: The session was closed while it was being read.
+            RuntimeError: Another task is waiting for a block.
+        """
+        if self.closed:
+            return None
+        self.begin(asynchronous=True)
+        if self._pulling is not None:
+            raise RuntimeError("another task is waiting for the next element of this iterator")
+        self._pulling = pulling = _Pull(anext(self._blocks, None))
+        try:
+            return await pulling  # type: ignore[no-any-return]
+        except BaseException as error:
+            if pulling.interrupted:
+                raise EndedEarlyError("the iterator was closed while it was being read") from error
+            raise
+        finally:
+            self._pulling = None
+
+    def close(self) -> None:
+        """End the run; one that lives on the reader's loop is ended by that loop a moment later."""
+        self.closed = True
+        if self.face == "async":
+            self._close_soon()
+        elif self._bridge is not None:
+            self._bridge.stop()
+            self._bridge.join()
+        elif not self.run.closed:
+            self.run.close()
+
+    async def aclose(self) -> None:
+        """End the run, wherever it lives, and wait until nothing of it is alive."""
+        self.closed = True
+        if self.face != "async":
+            self.close()
+            return
+        if self._pulling is not None:
+            self._pulling.interrupt()
+            while self._pulling is not None:
+                await asyncio.sleep(0)
+        await self.run.aclose()
+
+    def _close_soon(self) -> None:
+        if self.run.closed or self._loop is None:
+            return
+        with contextlib.suppress(RuntimeError):  # a closed loop has cancelled and closed everything itself
+            if _running_loop() is self._loop:
+                self._loop.call_soon(_start_closing, self)
+            else:
+                self._loop.call_soon_threadsafe(_start_closing, self)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _start_closing(session: Session) -> None:
+    task = asyncio.get_running_loop().create_task(session.aclose(), name="aiodata-close")
+    _closing.add(task)  # else nobody would hold it
+    task.add_done_callback(_closing.discard)

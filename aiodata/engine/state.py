@@ -1,0 +1,79 @@
+"""States: where an iterator stands, as JSON, and the check that a state belongs to a pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiodata.errors import StateError
+
+if TYPE_CHECKING:
+    from aiodata.engine.plan import Plan
+    from aiodata.engine.position import Cursor
+
+__all__ = ["cursor_of", "describe", "make_state"]
+
+VERSION = 1
+
+
+def make_state(plan: Plan, position: Cursor | None, seeds: list[Any], finished: bool) -> dict[str, Any]:
+    """Make the state of an iterator over `plan`.
+
+    Args:
+        plan: The pipeline.
+        position: Cursor of the next element; None before the first one.
+        seeds: The seed generators as they were before the iterator was opened.
+        finished: Whether the end has been reached.
+    """
+    return {
+        "version": VERSION,
+        "pipeline": describe(plan),
+        "position": position,
+        "seeds": seeds,
+        "finished": finished,
+    }
+
+
+def cursor_of(state: Any, plan: Plan) -> Cursor | None:
+    """Check a state and give its cursor.
+
+    Raises:
+        StateError: It is not a state, or one of another version or pipeline; the first difference is named.
+    """
+    if not isinstance(state, dict) or not {"version", "pipeline", "position", "seeds", "finished"} <= state.keys():
+        raise StateError(f"this is not a saved state: {state!r:.80}")
+    if state["version"] != VERSION:
+        raise StateError(f"the state has version {state['version']!r}; this library reads version {VERSION}")
+    _compare(state["pipeline"], describe(plan))
+    position, seeds = state["position"], state["seeds"]
+    owners = sum(stage.seeds is not None for stage in plan.walk())
+    if not (position is None or (isinstance(position, list) and len(position) == 2)):
+        raise StateError(f"this is not a saved state: its position is {position!r:.80}")
+    if not isinstance(seeds, list) or len(seeds) != owners:
+        raise StateError(f"this is not a saved state: its seeds are {seeds!r:.80}")
+    return position
+
+
+def describe(plan: Plan) -> list[Any]:
+    """Describe a pipeline as JSON, a line a stage, sources first; several inputs are lists of their own."""
+    lines: list[Any] = []
+    while True:
+        lines.append(plan.label)
+        if len(plan.inputs) != 1:
+            break
+        plan = plan.inputs[0]
+    lines.reverse()
+    return [describe(source) for source in plan.inputs] + lines
+
+
+def _compare(saved: Any, own: list[Any]) -> None:
+    if not isinstance(saved, list):
+        raise StateError(f"this is not a saved state: its pipeline is {saved!r:.80}")
+    for number, (theirs, ours) in enumerate(zip(saved, own, strict=False)):
+        if isinstance(theirs, list) and isinstance(ours, list):
+            _compare(theirs, ours)
+        elif theirs != ours:
+            raise StateError(f"the state is of another pipeline: stage {number} was {theirs}, here it is {ours}")
+    if len(saved) != len(own):
+        longer, where = (saved, "the saved pipeline") if len(saved) > len(own) else (own, "this pipeline")
+        number = min(len(saved), len(own))
+        raise StateError(f"the state is of another pipeline: only {where} has stage {number}, {longer[number]}")
