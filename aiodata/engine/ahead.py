@@ -45,9 +45,13 @@ def read_ahead(run: Run, source: Source, start: Cursor | None, size: int, label:
 async def _beside(run: Run, blocks: AsyncIterator[Block[Any]], size: int, label: str) -> AsyncIterator[Block[Any]]:
     counters = run.statistics.counters(label)
     channel = run.channel(Buffer(size, counters))
-    run.spawn(partial(fill, channel, blocks, counters))
-    while (block := await channel.get()) is not None:
-        yield block
+    job = run.spawn(partial(fill, channel, blocks, counters))
+    try:
+        while (block := await channel.get()) is not None:
+            yield block
+    finally:
+        channel.close()
+        await job.stop()
 
 
 async def _apart(
@@ -60,10 +64,10 @@ async def _apart(
     counters = run.statistics.counters(label)
     hand_off = HandOff(Buffer(size, counters))
     child.on_private_loop = True
-    run.bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
-    run.bridge.start()
+    bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
     start, seeds = begun
     try:
+        bridge.start()
         while (found := hand_off.get() if run.stepped else await hand_off.get_async()) is not None:
             start, seeds = found.cursor(found.length or 0), None
             yield found
@@ -73,3 +77,10 @@ async def _apart(
             load_seeds(child.plan, seeds)
         async for block in run.own(_beside(run, run.open(child.plan, start), size, label)):
             yield block
+    finally:
+        bridge.stop()
+        if run.stepped:
+            bridge.join()
+        else:
+            await bridge.wait()
+        run.children.remove(child)

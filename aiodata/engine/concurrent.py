@@ -80,14 +80,16 @@ async def in_order(
     tickets: asyncio.Queue[_Ticket | None] = asyncio.Queue()
     room = asyncio.Semaphore(2 * parallelism)
     state = _Taking(feed, tickets, room)
-    for _ in range(parallelism):
-        run.spawn(partial(_work, state, perform, grain))
-    while (ticket := await tickets.get()) is not None:
-        block = await ticket.done
-        room.release()
-        yield block
-        del block
-    tickets.put_nowait(None)
+    jobs = [run.spawn(partial(_work, state, perform, grain)) for _ in range(parallelism)]
+    try:
+        while (ticket := await tickets.get()) is not None:
+            block = await ticket.done
+            room.release()
+            yield block
+            del block, ticket
+    finally:
+        for job in jobs:
+            await job.stop()
 
 
 class _Taking:

@@ -21,12 +21,11 @@ from aiodata.engine.workers import Pools, wait_out
 from aiodata.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 
-    from aiodata.engine.bridge import Bridge
     from aiodata.engine.position import Cursor
 
-__all__ = ["NeedsCallersLoop", "NeedsLoop", "Run", "Source"]
+__all__ = ["Job", "NeedsCallersLoop", "NeedsLoop", "Run", "Source"]
 
 BREATH_SECONDS = 0.005
 logger = logging.getLogger("aiodata")
@@ -43,15 +42,56 @@ class NeedsCallersLoop(BaseException):
 class Source:
     """An input of a stage, which the stage opens when and as often as it needs it."""
 
-    __slots__ = ("plan", "run")
+    __slots__ = ("opened", "plan", "run")
 
     def __init__(self, run: Run, plan: Plan) -> None:
         self.run = run
         self.plan = plan
+        self.opened: list[weakref.ref[Any]] = []
 
     def open(self, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
         """Open the input from its start or at a cursor."""
-        return self.run.open(self.plan, start)
+        return self.note(self.run.open(self.plan, start))
+
+    def open_inner(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
+        """Open a dataset that a user's function made from an element of this input.
+
+        Raises:
+            NeedsLoop, NeedsCallersLoop: This run cannot hold it; whoever began the run begins it anew elsewhere.
+        """
+        if self.run.stepped and needs_loop(plan):
+            raise NeedsLoop
+        if self.run.on_private_loop and any(stage.has_coroutines for stage in plan.walk()):
+            raise NeedsCallersLoop
+        return self.note(self.run.open(plan, start))
+
+    def note(self, blocks: Any) -> AsyncIterator[Block[Any]]:
+        """Note what has been opened through this input, so that it can be closed with the stage."""
+        self.opened = [ref for ref in self.opened if ref() is not None]
+        self.opened.append(weakref.ref(blocks))
+        return blocks  # type: ignore[no-any-return]
+
+
+class Job:
+    """A task of a run."""
+
+    def __init__(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._body = body
+        self._scope = anyio.CancelScope()
+        self._ended = asyncio.Event()
+
+    async def work(self) -> None:
+        """Do the work; what the run starts."""
+        try:
+            with self._scope:
+                await self._body()
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """Cancel the task and wait until it has ended."""
+        self._scope.cancel()
+        await self._ended.wait()
 
 
 class Run:
@@ -80,12 +120,11 @@ class Run:
         self.on_private_loop: bool = parent is not None and parent.on_private_loop
         self.apart = detachable(plan) if parent is None else None
         """The look-ahead that may run on a private loop."""
-        self._generators: dict[int, weakref.ref[AsyncGenerator[Any, None]]] = {}
+        self._generators: dict[int, tuple[weakref.ref[AsyncGenerator[Any, None]], Sequence[Source]]] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
-        self.bridge: Bridge | None = None
         self._supervisor: asyncio.Task[None] | None = None
-        self._unstarted: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._unstarted: list[Job] = []
         self._group: Any = None
         self._stop: asyncio.Event | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -101,17 +140,26 @@ class Run:
         """
         sources = [Source(self, source) for source in plan.inputs]
         if plan.resumes_by_cursor:
-            return self.own(plan.stage(self, *sources, start=start))
+            return self.own(plan.stage(self, *sources, start=start), sources)
         position, skip = start or (None, 0)
-        blocks = self.own(plan.stage(self, *sources, start=position))
-        return self.own(self.behind(blocks, skip)) if skip else blocks
+        blocks = plan.stage(self, *sources, start=position)
+        return self.own(self.behind(self.own(blocks), skip) if skip else blocks, sources)
 
-    def own(self, blocks: Any) -> AsyncIterator[Block[Any]]:
-        """Take charge of closing an async generator; it is not kept alive."""
+    def own(self, blocks: Any, sources: Sequence[Source] = ()) -> AsyncIterator[Block[Any]]:
+        """Take charge of closing an async generator and what it has opened; it is not kept alive."""
         key = id(blocks)
         generators = self._generators
-        generators[key] = weakref.ref(blocks, lambda _: generators.pop(key, None))
+        generators[key] = (weakref.ref(blocks, lambda _: generators.pop(key, None)), sources)
         return blocks  # type: ignore[no-any-return]
+
+    async def release(self, blocks: AsyncIterator[Block[Any]]) -> None:
+        """Close a stage and all that it reads. Whoever opens an input more than once releases it when it is done."""
+        _, sources = self._generators.get(id(blocks), (None, ()))
+        await blocks.aclose()  # type: ignore[attr-defined]
+        for source in sources:
+            for ref in source.opened:
+                if (opened := ref()) is not None:
+                    await self.release(opened)
 
     async def behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
         """Give the blocks without their first `skip` elements, failed ones included."""
@@ -126,18 +174,6 @@ class Run:
             else:
                 yield rest
 
-    def open_inner(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
-        """Open a dataset that a user's function gave while the pipeline runs.
-
-        Raises:
-            NeedsLoop, NeedsCallersLoop: This run cannot hold it; whoever began the run begins it anew elsewhere.
-        """
-        if self.stepped and needs_loop(plan):
-            raise NeedsLoop
-        if self.on_private_loop and any(stage.has_coroutines for stage in plan.walk()):
-            raise NeedsCallersLoop
-        return self.open(plan, start)
-
     # Running ahead
 
     def channel(self, buffer: Buffer) -> Channel:
@@ -146,23 +182,25 @@ class Run:
         self._channels.add(channel)
         return channel
 
-    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]]) -> Job:
         """Run `body` as a task of this run. It must hand its errors to a channel; it is cancelled when the run ends."""
+        job = Job(body)
         if self._group is not None:
-            self._group.start_soon(body)
-            return
-        self._unstarted.append(body)
+            self._group.start_soon(job.work)
+            return job
+        self._unstarted.append(job)
         if self._supervisor is None:
             self._stop = asyncio.Event()
             self._supervisor = asyncio.get_running_loop().create_task(self._supervise(self._stop), name="aiodata")
+        return job
 
     async def _supervise(self, stop: asyncio.Event) -> None:
         """Hold the task group of the run: the only one, so that no generator ever yields inside one."""
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                for body in self._unstarted:
-                    group.start_soon(body)
+                for job in self._unstarted:
+                    group.start_soon(job.work)
                 self._unstarted.clear()
                 await stop.wait()
                 group.cancel_scope.cancel()
@@ -230,7 +268,7 @@ class Run:
             self._ended = asyncio.get_running_loop().create_future()
         cancelled: asyncio.CancelledError | None = None
         # Held here so that none is left to the collector, whose way of closing a generator is another task.
-        generators = [generator for ref in self._generators.values() if (generator := ref()) is not None]
+        generators = [generator for ref, _ in self._generators.values() if (generator := ref()) is not None]
         for step in (self._end_tasks, partial(_close_generators, generators), self._end_children, self.pools.close):
             try:
                 await step()
@@ -261,12 +299,6 @@ class Run:
             self._supervisor = None
 
     async def _end_children(self) -> None:
-        if self.bridge is not None:
-            self.bridge.stop()
-            if self.stepped:
-                self.bridge.join()
-            else:
-                await self.bridge.wait()
         for child in self.children:
             child.stepped = self.stepped
             await child.aclose()

@@ -28,12 +28,13 @@ _closing: set[asyncio.Task[None]] = set()
 class _Pull:
     """Awaits one block so that another task can end the wait without cancelling the task that waits."""
 
-    __slots__ = ("_pull", "_waits_for", "interrupted")
+    __slots__ = ("_pull", "_waits_for", "ended", "interrupted")
 
     def __init__(self, pull: Awaitable[Any]) -> None:
         self._pull = pull
         self._waits_for: Any = None
         self.interrupted = False
+        self.ended = asyncio.Event()
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps = self._pull.__await__()
@@ -154,6 +155,7 @@ class Session:
             raise
         finally:
             self._pulling = None
+            pulling.ended.set()
 
     def close(self) -> None:
         """End the run; one that lives on the reader's loop is ended by that loop a moment later."""
@@ -174,8 +176,7 @@ class Session:
             return
         if self._pulling is not None:
             self._pulling.interrupt()
-            while self._pulling is not None:
-                await asyncio.sleep(0)
+            await self._pulling.ended.wait()
         await self.run.aclose()
 
     def _close_soon(self) -> None:

@@ -65,8 +65,8 @@ class Log:
         return block.moved(block.origin.within(delivery.position, block.offset))
 
 
-async def piece_of(blocks: AsyncIterator[Block[Any]], size: int) -> Block[Any]:
-    """Read `size` elements as one computed block, and close `blocks`."""
+async def piece_of(run: Run, blocks: AsyncIterator[Block[Any]], size: int) -> Block[Any]:
+    """Read `size` elements as one computed block, and release `blocks`."""
     computed: list[Any] = []
     first: tuple[Origin, int] | None = None
     async for block in blocks:
@@ -74,7 +74,7 @@ async def piece_of(blocks: AsyncIterator[Block[Any]], size: int) -> Block[Any]:
         computed += pull(block.rows(), size - len(computed))
         if len(computed) == size:
             break
-    await blocks.aclose()  # type: ignore[attr-defined]
+    await run.release(blocks)
     assert first is not None
     return Block(*first, computed=computed)
 
@@ -137,19 +137,22 @@ class _Unordered:
     async def blocks(self) -> AsyncIterator[Block[Any]]:
         while self.given:
             at, size = self.given[0]
-            chunk = await piece_of(self.source.open(at), size)
+            chunk = await piece_of(self.run, self.source.open(at), size)
             block = await self.perform(chunk)
             self.given = self.given[1:]
             yield self._deliver((chunk.origin, chunk.offset, size), block)
-        for _ in range(self.parallelism):
-            self.run.spawn(self._work)
-        while (found := await self.ready.get()) is not None:
-            number, result = found
-            if isinstance(result, BaseException):
-                raise result
-            self.room.release()
-            yield self._deliver(self.open.pop(number), result)
-        self.ready.put_nowait(None)
+        jobs = [self.run.spawn(self._work) for _ in range(self.parallelism)]
+        try:
+            while (found := await self.ready.get()) is not None:
+                number, result = found
+                if isinstance(result, BaseException):
+                    raise result
+                self.room.release()
+                yield self._deliver(self.open.pop(number), result)
+                del found, result
+        finally:
+            for job in jobs:
+                await job.stop()
 
     def _deliver(self, piece: tuple[Origin, int, int], block: Block[Any]) -> Block[Any]:
         left = partial(_left, self.given, tuple(self.open.values()), tuple(self.pending), self.next)
@@ -161,7 +164,7 @@ class _Unordered:
             chunk: Block[Any] | None = None
             if self.pending:
                 at, size = self.pending[0]
-                chunk = await piece_of(self.source.open(at), size)
+                chunk = await piece_of(self.run, self.source.open(at), size)
                 self.pending = self.pending[1:]
             elif not self.over:
                 chunk = await self.feed.chunk(self.grain())

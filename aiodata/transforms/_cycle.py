@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.concurrent import Feed
-from aiodata.engine.plan import Plan
+from aiodata.engine.plan import Plan, load_seeds, save_seeds
 from aiodata.engine.position import Origin, cursor, locate
 from aiodata.functions import call
 
@@ -28,14 +28,20 @@ class Reader:
         outer: Origin and offset of the element that the dataset was made from.
         blocks: The dataset's blocks.
         start: Where it was opened.
+        seeds: The dataset's seed generators as they were before it was opened.
     """
 
-    __slots__ = ("blocks", "channel", "offset", "origin", "outer", "rows", "spot", "start")
+    __slots__ = ("blocks", "channel", "inner", "offset", "origin", "outer", "rows", "seeds", "spot", "start")
 
-    def __init__(self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None) -> None:
+    def __init__(
+        self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None, seeds: Any
+    ) -> None:
         self.outer = outer
         self.blocks = blocks
+        self.inner = blocks
+        """The dataset's own blocks, also where `blocks` are read ahead from them."""
         self.start = start
+        self.seeds = seeds
         self.channel: Channel | None = None
         """What a task reads ahead into, if one does."""
         self.origin: Origin | None = None
@@ -50,14 +56,14 @@ class Reader:
 
     def mark(self) -> Any:
         """Give what the reader's state is made of, frozen; it does not hold elements."""
-        return self.outer, (self.origin, self.offset) if self.origin is not None else self.start
+        return self.outer, (self.origin, self.offset) if self.origin is not None else self.start, self.seeds
 
 
 def saved_mark(mark: Any) -> Any:
     if mark is None:
         return None
-    outer, inner = mark
-    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner]
+    outer, inner, seeds = mark
+    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds]
 
 
 def cycle(
@@ -112,7 +118,7 @@ class Inputs:
         self.number += 1
         return self._open(chunk, None)
 
-    def _open(self, chunk: Block[Any], start: Cursor | None) -> Reader:
+    def _open(self, chunk: Block[Any], start: Cursor | None, seeds: Any = None) -> Reader:
         element = next(chunk.rows()) if chunk.computed is None else chunk.computed[0]
         if element.__class__ is Failure:
             raise element.exception
@@ -124,16 +130,26 @@ class Inputs:
         except Exception as error:
             locate(error, self.label, self.number - 1, chunk.origin, chunk.offset)
             raise
-        return Reader((chunk.origin, chunk.offset), self.run.open_inner(plan, start), start)
+        if seeds is not None and start is None:
+            load_seeds(plan, seeds)
+        seeds = save_seeds(plan) or None
+        return Reader((chunk.origin, chunk.offset), self.source.open_inner(plan, start), start, seeds)
 
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved."""
-        outer, inner = saved
+        outer, inner, seeds = saved
         blocks = self.source.open(outer)
         chunk = await Feed(blocks).chunk(1)
-        await blocks.aclose()  # type: ignore[attr-defined]
+        await self.run.release(blocks)
         assert chunk is not None
-        return self._open(chunk, inner)
+        return self._open(chunk, inner, seeds)
+
+    async def release(self, reader: Reader) -> None:
+        """Close a dataset that has been read, or is not wanted any more."""
+        await self.run.release(reader.inner)
+
+    async def aclose(self) -> None:
+        """End what was started for reading: nothing, here."""
 
 
 class Opens(Protocol):
@@ -149,6 +165,12 @@ class Opens(Protocol):
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved."""
 
+    async def release(self, reader: Reader) -> None:
+        """Close a dataset that has been read."""
+
+    async def aclose(self) -> None:
+        """End what was started for reading."""
+
 
 class Cycle:
     """The slots of a cycle, whose turn it is, and how much is left of the turn."""
@@ -162,6 +184,13 @@ class Cycle:
         self.over = False
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        try:
+            async for block in self._elements(start):
+                yield block
+        finally:
+            await self.inputs.aclose()
+
+    async def _elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         if start is not None:
             self.turn, self.left, self.over = start["turn"], start["left"], start["over"]
             for number, saved in enumerate(start["slots"]):
@@ -188,6 +217,7 @@ class Cycle:
                 if block is None:
                     self.slots[self.turn] = None
                     self.pass_on()
+                    await self.inputs.release(reader)
                 elif len(self.slots) == 1:
                     yield self.passed(reader, block)
                 else:

@@ -16,7 +16,7 @@ from aiodata.transforms._cycle import Cycle, Inputs, Reader, saved_mark
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Job, Run, Source
 
 __all__ = ["parallel_cycle"]
 
@@ -59,13 +59,13 @@ class _InputsAhead:
         self._unfinished = asyncio.Semaphore(length)
         self._reading = asyncio.Semaphore(calls)
         self._opened: asyncio.Queue[tuple[Reader | BaseException | None, Any, bool]] = asyncio.Queue(length)
-        self._begun = False
+        self._opener: Job | None = None
+        self._jobs: dict[int, Job] = {}
 
     async def open_next(self) -> Reader | None:
         """Wait for the next dataset that has been opened; as `Inputs.open_next`."""
-        if not self._begun:
-            self._begun = True
-            self.inputs.run.spawn(self._open_all)
+        if self._opener is None:
+            self._opener = self.inputs.run.spawn(self._open_all)
         found, self.next, last = await self._opened.get()
         if last:
             self._opened.put_nowait((None, self.next, True))
@@ -101,14 +101,27 @@ class _InputsAhead:
     def _read_ahead(self, reader: Reader) -> Reader:
         run = self.inputs.run
         channel = run.channel(Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES))
-        run.spawn(partial(self._fill, channel, reader.blocks))
+        self._jobs[id(reader)] = run.spawn(partial(self._fill, channel, reader))
         reader.blocks = _read(channel)
         reader.channel = channel
         return reader
 
-    async def _fill(self, channel: Channel, blocks: AsyncIterator[Block[Any]]) -> None:
+    async def release(self, reader: Reader) -> None:
+        """Close a dataset that has been read; its task has ended, for it has given its end."""
+        await self._jobs.pop(id(reader)).stop()
+
+    async def aclose(self) -> None:
+        """End all tasks."""
+        if self._opener is not None:
+            await self._opener.stop()
+        for job in list(self._jobs.values()):
+            await job.stop()
+        self._jobs.clear()
+
+    async def _fill(self, channel: Channel, reader: Reader) -> None:
         try:
-            await fill(channel, self._limited(blocks), self.counters)
+            await fill(channel, self._limited(reader.inner), self.counters)
+            await self.inputs.release(reader)
         finally:
             self._unfinished.release()
 
@@ -134,7 +147,7 @@ class _Failed:
         self.error = error
 
     def mark(self) -> Any:
-        return self.outer, None
+        return self.outer, None, None
 
 
 class _AsReady:
@@ -149,9 +162,19 @@ class _AsReady:
         self.next: Any = self.inputs.next
         self.over = False
         self.log = Log()
+        self.opener: Job | None = None
         self.ready: asyncio.Queue[Reader | _Failed | BaseException | None] = asyncio.Queue()
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        try:
+            async for block in self._elements(start):
+                yield block
+        finally:
+            await self.ahead.aclose()
+            if self.opener is not None:
+                await self.opener.stop()
+
+    async def _elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         if start is not None:
             self.given, self.waiting, self.over = start["given"], start["open"], start["over"]
         while self.given:
@@ -164,7 +187,7 @@ class _AsReady:
             self.waiting = self.waiting[1:]
             self._attend_to(found)
         if not self.over:
-            self.inputs.run.spawn(self._open_all)
+            self.opener = self.inputs.run.spawn(self._open_all)
         while self.open or not self.over:
             ready = await self.ready.get()
             if isinstance(ready, BaseException):
@@ -178,9 +201,10 @@ class _AsReady:
                 part = await anext(ready.blocks, None)
                 if part is None:
                     del self.open[id(ready)]
+                    await self.ahead.release(ready)
                     continue
-                outer, _ = mark
-                mark = (outer, (part.origin, part.offset))
+                outer, _, seeds = mark
+                mark = (outer, (part.origin, part.offset), seeds)
                 ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
                 yield self._deliver(part, partial(_piece, mark, part.length or 0))
 
@@ -193,7 +217,7 @@ class _AsReady:
             reader = await self.inputs.reopen(saved)
         except Exception as error:
             return Block.failed(error, Origin(_nothing))
-        return await piece_of(reader.blocks, size)
+        return await piece_of(self.inputs.run, reader.blocks, size)
 
     async def _reopened(self, saved: Any) -> Reader | _Failed:
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.engine.plan import INFINITE, UNKNOWN, load_seeds, save_seeds
+from aiodata.engine.plan import INFINITE, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aiodata.dataset import Dataset
     from aiodata.engine.block import Block
+    from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor
     from aiodata.engine.run import Run, Source
 
@@ -57,20 +58,27 @@ def _count(*counts: int) -> int:
 def _concatenate(run: Run, *sources: Source, start: Any) -> AsyncIterator[Block[Any]]:
     part, cursor, seeds = start or (0, None, None)
     if seeds is not None:
-        for source, saved in zip(sources[part + 1 :], seeds, strict=True):
-            load_seeds(source.plan, saved)
-    return _parts(sources, part, sources[part].open(cursor))
+        others = [stage.seeds for stage in _others(sources, part) if stage.seeds is not None]
+        for owner, saved in zip(others, seeds, strict=True):
+            owner.restore(run.restored, saved)
+    return _parts(run, sources, part, sources[part].open(cursor))
+
+
+def _others(sources: tuple[Source, ...], part: int) -> list[Plan]:
+    """List the stages of all parts but one."""
+    return [stage for number, source in enumerate(sources) if number != part for stage in source.plan.walk()]
 
 
 async def _parts(
-    sources: tuple[Source, ...], part: int, blocks: AsyncIterator[Block[Any]]
+    run: Run, sources: tuple[Source, ...], part: int, blocks: AsyncIterator[Block[Any]]
 ) -> AsyncIterator[Block[Any]]:
     seeded = any(stage.seeds is not None for source in sources for stage in source.plan.walk())
     while True:
-        # The shuffles behind have not been opened: where their seeds stand belongs to the position.
-        seeds = [save_seeds(source.plan) for source in sources[part + 1 :]] if seeded else None
+        # Shuffles in the other parts are not open: where their seeds stand belongs to the position.
+        seeds = [s.seeds.save() for s in _others(sources, part) if s.seeds is not None] if seeded else None
         async for block in blocks:
             yield block.moved(block.origin.within(partial(_position, part, block.here(), seeds), block.offset))
+        await run.release(blocks)
         part += 1
         if part == len(sources):
             return

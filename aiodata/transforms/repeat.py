@@ -72,10 +72,11 @@ def _repeat(run: Run, source: Source, *, start: Cursor | None, times: int, fused
     if times == 0:
         return _nothing()
     epoch, seen, cursor = start or (0, False, None)
-    return _epochs(source, source.open(cursor), times, fused or times == 1, epoch, seen)
+    return _epochs(run, source, source.open(cursor), times, fused or times == 1, epoch, seen)
 
 
 async def _epochs(
+    run: Run,
     source: Source, blocks: AsyncIterator[Block[Any]], times: int, fused: bool, epoch: int, seen: bool
 ) -> AsyncIterator[Block[Any]]:
     while True:
@@ -88,7 +89,8 @@ async def _epochs(
             else:
                 rows = block.rows()
                 yield Block(origin, rows=chain(noted.first_of(rows), rows), length=block.length)
-        if not noted.seen:
+        await run.release(blocks)
+        if not noted.seen and (times < 0 or fused):
             return  # an empty epoch: there is nothing to repeat
         epoch, seen = epoch + 1, False
         if epoch == times and fused:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FACES = ("sync", "async")
-ALL = 10_000
+ALL = 1_000_000
 
 
 def through_json(state: Any) -> Any:
@@ -31,7 +31,7 @@ def drive(face: str, work: Coroutine[Any, Any, T]) -> T:
     try:
         work.send(None)
     except StopIteration as finished:
-        return finished.value  # type: ignore[no-any-return]
+        return finished.value
     raise AssertionError("the sync face had to wait for a loop")
 
 
@@ -86,7 +86,7 @@ async def along(ds: Dataset[Any], face: str, every: int = 1) -> tuple[list[Any],
 
 
 async def relay(make: Callable[[], Dataset[Any]], face: str, state: Any, leaps: tuple[int, ...]) -> list[Any]:
-    """Read on from a state in fresh datasets, each of which hands over to the next after a leap; the last to the end."""
+    """Read on from a state in fresh datasets, each handing over to the next after a leap, the last to the end."""
     joined: list[Any] = []
     for leap in (*leaps, ALL):
         found, state = await part(make(), face, state, leap)

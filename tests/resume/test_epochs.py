@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FOLLOWING = 3
+FOLLOWING = 2
 
 
 def add_one(x: Any) -> Any:
@@ -74,7 +74,7 @@ PROGRAMS: dict[str, Callable[[], Dataset[Any]]] = {
 }
 
 
-def check_passes(make: Callable[[], Dataset[Any]], face: str, passes_before: int) -> None:
+def check_passes(make: Callable[[], Dataset[Any]], face: str, passes_before: int, step: int = 1) -> None:
     """Leave a pass at every element; a fresh dataset goes on with it, and with the passes behind it."""
 
     async def work() -> None:
@@ -93,7 +93,7 @@ def check_passes(make: Callable[[], Dataset[Any]], face: str, passes_before: int
             check_rest(f"rest from {number}", (await part(fresh, face, state))[0], rest)
             for index, expected in enumerate(following):
                 check_rest(f"pass {index} behind, left at {number}", (await part(fresh, face))[0], expected)
-            number += 1
+            number += step
 
     drive(face, work())
 
@@ -105,7 +105,7 @@ def test_the_rest_and_the_passes_behind_are_those_of_the_saved_dataset(program: 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_also_when_left_in_a_later_pass(program: str) -> None:
-    check_passes(PROGRAMS[program], "async", 2)
+    check_passes(PROGRAMS[program], "async", 2, step=3)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -137,7 +137,7 @@ def test_implicit_seeds_of_the_global_one_are_restored() -> None:
 
 @pytest.mark.parametrize("seed", [None, 4])
 def test_a_shuffled_listing_goes_on_in_its_order(seed: int | None, tmp_path: Path) -> None:
-    for number in range(9):
+    for number in range(5):
         (tmp_path / f"{number}.txt").write_text(f"{number}")
     pattern = f"{tmp_path}/*.txt"
     check_passes(lambda: Dataset.list_files(pattern, seed=seed), "sync", 1)

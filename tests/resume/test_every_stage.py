@@ -10,10 +10,11 @@ import pytest
 import aiodata
 from aiodata import Dataset
 from tests.programs import failing
-from tests.resume.saving import FACES, along, check_rest, drive, part, relay
-from tests.resume.stages import STAGES, awaited, few, write_files
+from tests.resume.saving import ALL, FACES, along, check_rest, drive, part, relay
+from tests.resume.stages import STAGES, awaited, double, few, write_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -92,6 +93,38 @@ def test_without_a_fixed_order_nothing_is_lost_or_repeated(face: str) -> None:
 
     whole, *read = drive(face, work())
     assert read == [whole] * len(read)
+
+
+AROUND: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "zip": lambda ds: Dataset.zip(Dataset.range(ALL), ds),
+    "zip of rows": lambda ds: Dataset.zip(ds.map(lambda *x: x), Dataset.range(ALL).map(double)),
+    "flat_map": lambda ds: Dataset.range(2).flat_map(lambda x: ds),
+    "interleave": lambda ds: Dataset.range(3).interleave(lambda x: ds, 2, 3),
+    "concatenate": lambda ds: ds.concatenate(ds),
+    "repeat": lambda ds: ds.repeat(2),
+    "shuffle": lambda ds: ds.shuffle(3, seed=1),
+    "enumerate": lambda ds: ds.enumerate(),
+    "cache": lambda ds: ds.cache(),
+    "take": lambda ds: ds.take(50),
+    "skip": lambda ds: ds.skip(2),
+    "shard": lambda ds: ds.shard(2, 1),
+    "batch": lambda ds: ds.batch(2).unbatch(),
+    "filter": lambda ds: ds.enumerate().filter(lambda n, x: bool(n % 3)),
+    "prefetch": lambda ds: ds.prefetch(3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("stage", STAGES)
+def test_restores_within_another_stage(stage: str, around: str, files: Path) -> None:
+    def make() -> Dataset[Any]:
+        return AROUND[around](STAGES[stage](files))
+
+    straight, states = drive("sync", along(make(), "sync"))
+    for number, state in enumerate(states):
+        found = drive("sync", relay(make, "sync", state, (2,)))
+        check_rest(f"before pull {number}", found, straight[number:])
 
 
 @pytest.mark.slow
