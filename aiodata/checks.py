@@ -24,7 +24,7 @@ def check_integer(value: object, method: str, argument: str, least: int | None =
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{method}: {argument} must be an integer, not {type(value).__name__}")
-    number = operator.index(value)  # type: ignore[arg-type]
+    number = operator.index(value)
     if least is not None and number < least:
         raise ValueError(f"{method}: {argument} must be at least {least}, not {number}")
     return number

@@ -49,4 +49,4 @@ class WorkerError(RuntimeError):
 
 
 class EndedEarlyError(RuntimeError):
-    """An iterator that was closed by somebody else while it was being read, or used in a process that did not open it."""
+    """An iterator that was closed while it was being read, or is used in a process that did not open it."""

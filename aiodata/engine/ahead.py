@@ -9,14 +9,15 @@ from aiodata.engine.bridge import Bridge
 from aiodata.engine.channel import Buffer, fill
 from aiodata.engine.handoff import HandOff
 from aiodata.engine.plan import load_seeds, save_seeds
-from aiodata.engine.run import NeedsCallersLoop, Run
+from aiodata.engine.run import Run
+from aiodata.engine.source import NeedsCallersLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aiodata.engine.block import Block
     from aiodata.engine.position import Cursor
-    from aiodata.engine.run import Source
+    from aiodata.engine.source import Source
 
 __all__ = ["read_ahead"]
 

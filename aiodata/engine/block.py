@@ -70,7 +70,7 @@ def recorded(elements: Iterable[T | Failure]) -> Iterator[T]:
     def raising() -> Iterator[T]:
         for element in rest:
             if element.__class__ is Failure:
-                raise element.exception  # type: ignore[union-attr]
+                raise element.exception
             yield element  # type: ignore[misc]
 
     return resumable(raising)

@@ -64,6 +64,7 @@ class Buffer:
 
     @size.setter
     def size(self, size: int) -> None:
+        """Change the capacity."""
         self._size = size
         self.counters.capacity = size
         self.portion = (size + 1) // 2

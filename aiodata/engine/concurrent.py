@@ -6,11 +6,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from aiodata.engine.block import Block
     from aiodata.engine.run import Run
 
 __all__ = ["Feed", "as_failure", "in_order"]

@@ -9,8 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiodata.engine.plan import load_seeds
-from aiodata.engine.run import NeedsLoop
 from aiodata.engine.session import Session
+from aiodata.engine.source import NeedsLoop
 from aiodata.engine.state import cursor_of, make_state
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from aiodata.engine.block import Block, Tally
 from aiodata.engine.channel import Buffer, Channel
-from aiodata.engine.plan import Plan, detachable, needs_loop
+from aiodata.engine.job import Job
+from aiodata.engine.plan import Plan, detachable
+from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, wait_out
 from aiodata.options import Options
@@ -23,75 +24,13 @@ from aiodata.options import Options
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 
+    from aiodata.engine.block import Block, Tally
     from aiodata.engine.position import Cursor
 
-__all__ = ["Job", "NeedsCallersLoop", "NeedsLoop", "Run", "Source"]
+__all__ = ["Run"]
 
 BREATH_SECONDS = 0.005
 logger = logging.getLogger("aiodata")
-
-
-class NeedsLoop(BaseException):
-    """A pipeline that is stepped by hand has come upon an inner dataset that needs an event loop."""
-
-
-class NeedsCallersLoop(BaseException):
-    """A look-ahead on a private loop has come upon an inner dataset with the user's own coroutines."""
-
-
-class Source:
-    """An input of a stage, which the stage opens when and as often as it needs it."""
-
-    __slots__ = ("opened", "plan", "run")
-
-    def __init__(self, run: Run, plan: Plan) -> None:
-        self.run = run
-        self.plan = plan
-        self.opened: list[weakref.ref[Any]] = []
-
-    def open(self, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
-        """Open the input from its start or at a cursor."""
-        return self.note(self.run.open(self.plan, start))
-
-    def open_inner(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
-        """Open a dataset that a user's function made from an element of this input.
-
-        Raises:
-            NeedsLoop, NeedsCallersLoop: This run cannot hold it; whoever began the run begins it anew elsewhere.
-        """
-        if self.run.stepped and needs_loop(plan):
-            raise NeedsLoop
-        if self.run.on_private_loop and any(stage.has_coroutines for stage in plan.walk()):
-            raise NeedsCallersLoop
-        return self.note(self.run.open(plan, start))
-
-    def note(self, blocks: Any) -> AsyncIterator[Block[Any]]:
-        """Note what has been opened through this input, so that it can be closed with the stage."""
-        self.opened = [ref for ref in self.opened if ref() is not None]
-        self.opened.append(weakref.ref(blocks))
-        return blocks  # type: ignore[no-any-return]
-
-
-class Job:
-    """A task of a run."""
-
-    def __init__(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._body = body
-        self._scope = anyio.CancelScope()
-        self._ended = asyncio.Event()
-
-    async def work(self) -> None:
-        """Do the work; what the run starts."""
-        try:
-            with self._scope:
-                await self._body()
-        finally:
-            self._ended.set()
-
-    async def stop(self) -> None:
-        """Cancel the task and wait until it has ended."""
-        self._scope.cancel()
-        await self._ended.wait()
 
 
 class Run:

@@ -50,7 +50,7 @@ class _Pull:
             try:
                 yield waits_for
             except BaseException as error:
-                step = partial(steps.throw, error)  # type: ignore[attr-defined]
+                step = partial(steps.throw, error)
             else:
                 step = partial(next, steps)
             self._waits_for = None

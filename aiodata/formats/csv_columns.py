@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from aiodata.errors import DataError
 
-__all__ = ["TEXT", "Column", "CsvColumns", "FloatColumn", "IntColumn"]
+__all__ = ["Column", "CsvColumns", "FloatColumn", "IntColumn", "TEXT"]
 
 TEXT = np.dtype(object)
 _LONGEST_SHOWN = 80

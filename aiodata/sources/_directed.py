@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from aiodata.engine.plan import Plan
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
     from aiodata.sources._selection import FixedChoices, RowChoices
 
 __all__ = ["Directed", "Input"]

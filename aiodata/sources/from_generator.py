@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block, Tally, counted
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
-from aiodata.engine.run import NeedsCallersLoop, NeedsLoop
+from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 from aiodata.functions import name_of
 from aiodata.structure import normalize
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from aiodata.dataset import Dataset
     from aiodata.engine.block import Block
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["sample_from_datasets"]
 

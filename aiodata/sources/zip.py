@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from aiodata.dataset import Dataset
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["zip"]
 

@@ -11,12 +11,15 @@ from aiodata.engine.channel import Buffer, Channel, fill
 from aiodata.engine.concurrent import as_failure
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.unordered import Log, piece_of
-from aiodata.transforms._cycle import Cycle, Inputs, Reader, saved_mark
+from aiodata.transforms._cycle import Cycle
+from aiodata.transforms._inputs import Inputs, Reader, saved_mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aiodata.engine.run import Job, Run, Source
+    from aiodata.engine.job import Job
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["parallel_cycle"]
 
@@ -166,47 +169,44 @@ class _AsReady:
         self.ready: asyncio.Queue[Reader | _Failed | BaseException | None] = asyncio.Queue()
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        """Give the elements from the start or from a saved position."""
         try:
-            async for block in self._elements(start):
-                yield block
+            if start is not None:
+                self.given, self.waiting, self.over = start["given"], start["open"], start["over"]
+            while self.given:
+                saved, size = self.given[0]
+                block = await self._repeated(saved, size)
+                self.given = self.given[1:]
+                yield self._deliver(block, partial(_same, [saved, size]))
+            while self.waiting:
+                found = await self._reopened(self.waiting[0])
+                self.waiting = self.waiting[1:]
+                self._attend_to(found)
+            if not self.over:
+                self.opener = self.inputs.run.spawn(self._open_all)
+            while self.open or not self.over:
+                ready = await self.ready.get()
+                if isinstance(ready, BaseException):
+                    raise ready
+                if isinstance(ready, _Failed):
+                    del self.open[id(ready)]
+                    failed: Block[Any] = Block.failed(ready.error, *ready.outer)
+                    yield self._deliver(failed, partial(_piece, ready.mark(), 1))
+                elif ready is not None:
+                    mark = ready.mark()
+                    part = await anext(ready.blocks, None)
+                    if part is None:
+                        del self.open[id(ready)]
+                        await self.ahead.release(ready)
+                        continue
+                    outer, _, seeds = mark
+                    mark = (outer, (part.origin, part.offset), seeds)
+                    ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
+                    yield self._deliver(part, partial(_piece, mark, part.length or 0))
         finally:
             await self.ahead.aclose()
             if self.opener is not None:
                 await self.opener.stop()
-
-    async def _elements(self, start: Any) -> AsyncIterator[Block[Any]]:
-        if start is not None:
-            self.given, self.waiting, self.over = start["given"], start["open"], start["over"]
-        while self.given:
-            saved, size = self.given[0]
-            block = await self._repeated(saved, size)
-            self.given = self.given[1:]
-            yield self._deliver(block, partial(_same, [saved, size]))
-        while self.waiting:
-            found = await self._reopened(self.waiting[0])
-            self.waiting = self.waiting[1:]
-            self._attend_to(found)
-        if not self.over:
-            self.opener = self.inputs.run.spawn(self._open_all)
-        while self.open or not self.over:
-            ready = await self.ready.get()
-            if isinstance(ready, BaseException):
-                raise ready
-            if isinstance(ready, _Failed):
-                del self.open[id(ready)]
-                failed: Block[Any] = Block.failed(ready.error, *ready.outer)
-                yield self._deliver(failed, partial(_piece, ready.mark(), 1))
-            elif ready is not None:
-                mark = ready.mark()
-                part = await anext(ready.blocks, None)
-                if part is None:
-                    del self.open[id(ready)]
-                    await self.ahead.release(ready)
-                    continue
-                outer, _, seeds = mark
-                mark = (outer, (part.origin, part.offset), seeds)
-                ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
-                yield self._deliver(part, partial(_piece, mark, part.length or 0))
 
     def _deliver(self, block: Block[Any], piece: Callable[[], Any]) -> Block[Any]:
         marks = tuple(reader.mark() for reader in self.open.values())

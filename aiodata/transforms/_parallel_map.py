@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aiodata.engine.position import Cursor
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
     from aiodata.engine.statistics import Counters
 
 __all__ = ["awaited_chunk", "parallel_map"]

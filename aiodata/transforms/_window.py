@@ -20,7 +20,8 @@ from aiodata.transforms._window_store import ColumnStore, RowStore
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["Window"]
 
@@ -71,6 +72,7 @@ class Window:
         self.pace = Tally(1)
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        """Give the elements from the epoch's start or from a saved position."""
         blocks = self.source.open(None if start is None else start["source"])
         if start is not None:
             self.next = start["first"]

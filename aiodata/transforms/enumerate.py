@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from aiodata.dataset import Dataset
     from aiodata.engine.position import Cursor
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["enumerate"]
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from aiodata.dataset import Dataset
     from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor
-    from aiodata.engine.run import Run, Source
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
 __all__ = ["repeat"]
 
@@ -76,8 +77,7 @@ def _repeat(run: Run, source: Source, *, start: Cursor | None, times: int, fused
 
 
 async def _epochs(
-    run: Run,
-    source: Source, blocks: AsyncIterator[Block[Any]], times: int, fused: bool, epoch: int, seen: bool
+    run: Run, source: Source, blocks: AsyncIterator[Block[Any]], times: int, fused: bool, epoch: int, seen: bool
 ) -> AsyncIterator[Block[Any]]:
     while True:
         noted = _Noted(seen)

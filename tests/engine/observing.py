@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,11 @@ def endless(folder: Path, kind: str) -> Dataset[Any]:
 
 
 def descriptors() -> dict[int, str]:
-    found = {}
+    tracker: Any = getattr(resource_tracker, "_resource_tracker")  # noqa: B009 - lives as long as the interpreter
+    found: dict[int, str] = {}
     for name in os.listdir("/proc/self/fd"):
+        if int(name) == tracker._fd:
+            continue
         with contextlib.suppress(OSError):
             found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
     return found

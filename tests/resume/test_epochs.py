@@ -64,6 +64,8 @@ PROGRAMS: dict[str, Callable[[], Dataset[Any]]] = {
     "concatenate of two": lambda: shuffled().concatenate(Dataset.range(5).shuffle(5, seed=8)),
     "concatenate with itself": lambda: (lambda ds: ds.concatenate(ds))(shuffled()),
     "concatenate with itself, no seed": lambda: (lambda ds: ds.concatenate(ds))(shuffled(None)),
+    "zip of concatenates": lambda: (lambda ds: Dataset.zip(ds.skip(4), ds))(Dataset.range(3).concatenate(shuffled())),
+    "interleave of itself": lambda: (lambda ds: Dataset.range(3).interleave(lambda x: ds, 2))(shuffled()),
     "interleave behind": lambda: shuffled().interleave(opened_late, 2, num_parallel_calls=2),
     "parallel map behind": lambda: shuffled().map(add_one, num_parallel_calls=2).repeat(2),
     "cache": lambda: shuffled().cache(),

@@ -1,0 +1,137 @@
+"""Datasets that a user's function makes from the elements of an input: what `interleave` and `flat_map` read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Failure
+from aiodata.engine.concurrent import Feed
+from aiodata.engine.plan import Plan, load_seeds, save_seeds
+from aiodata.engine.position import cursor, locate
+from aiodata.functions import call
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from aiodata.engine.block import Block
+    from aiodata.engine.channel import Channel
+    from aiodata.engine.position import Cursor, Origin
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
+
+__all__ = ["Inputs", "Reader", "saved_mark"]
+
+
+class Reader:
+    """One open dataset and how far it has been read.
+
+    Args:
+        outer: Origin and offset of the element that the dataset was made from.
+        blocks: The dataset's blocks.
+        start: Where it was opened.
+        seeds: The dataset's seed generators as they were before it was opened.
+    """
+
+    __slots__ = ("blocks", "channel", "inner", "offset", "origin", "outer", "rows", "seeds", "spot", "start")
+
+    def __init__(
+        self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None, seeds: Any
+    ) -> None:
+        self.outer = outer
+        self.blocks = blocks
+        self.inner = blocks
+        """The dataset's own blocks, also where `blocks` are read ahead from them."""
+        self.start = start
+        self.seeds = seeds
+        self.channel: Channel | None = None
+        """What a task reads ahead into, if one does."""
+        self.origin: Origin | None = None
+        self.offset = 0
+        self.rows: Iterator[Any] | None = None
+        self.spot: tuple[Origin | None, int] = (None, 0)
+
+    def take_in_hand(self, block: Block[Any]) -> None:
+        """Go on with a block's elements."""
+        self.origin = block.origin
+        self.offset = block.offset
+        self.rows = block.rows()
+
+    def mark(self) -> Any:
+        """Give what the reader's state is made of, frozen; it does not hold elements."""
+        return self.outer, (self.origin, self.offset) if self.origin is not None else self.start, self.seeds
+
+
+def saved_mark(mark: Any) -> Any:
+    """Give a reader's mark as JSON."""
+    if mark is None:
+        return None
+    outer, inner, seeds = mark
+    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds]
+
+
+class Inputs:
+    """The datasets that a user's function makes from the elements of a source, opened in order.
+
+    Args:
+        run: The run that opens them.
+        source: Gives the elements.
+        function: Makes a dataset from one.
+        label: The stage's label, for errors.
+        start: Cursor of the first element to read.
+    """
+
+    def __init__(self, run: Run, source: Source, function: Callable[..., Any], label: str, start: Any) -> None:
+        self.run = run
+        self.source = source
+        self.function = function
+        self.label = label
+        self.feed = Feed(source.open(start))
+        self.next: Any = start
+        """What gives the cursor of the next element: (origin, offset), or a cursor."""
+        self.number = 0
+
+    async def open_next(self) -> Reader | None:
+        """Open the next dataset; None when there are no more elements.
+
+        Raises:
+            Exception: The element itself failed, or the function; the next call goes on behind it.
+        """
+        chunk = await self.feed.chunk(1)
+        if chunk is None:
+            return None
+        self.next = (chunk.origin, chunk.offset + 1)
+        self.number += 1
+        return self._open(chunk, None)
+
+    def _open(self, chunk: Block[Any], start: Cursor | None, seeds: Any = None) -> Reader:
+        element = next(chunk.rows()) if chunk.computed is None else chunk.computed[0]
+        if element.__class__ is Failure:
+            raise element.exception
+        try:
+            dataset = call(self.function, element)
+            plan = getattr(dataset, "plan", None)
+            if not isinstance(plan, Plan):
+                raise TypeError(f"map_func must give a Dataset, not {type(dataset).__name__}")
+        except Exception as error:
+            locate(error, self.label, self.number - 1, chunk.origin, chunk.offset)
+            raise
+        if seeds is not None and start is None:
+            load_seeds(plan, seeds)
+        seeds = save_seeds(plan) or None
+        return Reader((chunk.origin, chunk.offset), self.source.open_inner(plan, start), start, seeds)
+
+    async def reopen(self, saved: Any) -> Reader:
+        """Open a dataset again that was open when a state was saved."""
+        outer, inner, seeds = saved
+        blocks = self.source.open(outer)
+        chunk = await Feed(blocks).chunk(1)
+        await self.run.release(blocks)
+        assert chunk is not None
+        return self._open(chunk, inner, seeds)
+
+    async def release(self, reader: Reader) -> None:
+        """Close a dataset that has been read, or is not wanted any more."""
+        await self.run.release(reader.inner)
+
+    async def aclose(self) -> None:
+        """End what was started for reading: nothing, here."""
