@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from aiodata.engine.run import Run
 from aiodata.engine.source import NeedsCallersLoop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from aiodata.engine.block import Block
     from aiodata.engine.position import Cursor
@@ -43,7 +44,9 @@ def read_ahead(run: Run, source: Source, start: Cursor | None, size: int, label:
     return _apart(run, child, child.open(source.plan, start), (start, seeds), size, label)
 
 
-async def _beside(run: Run, blocks: AsyncIterator[Block[Any]], size: int, label: str) -> AsyncIterator[Block[Any]]:
+async def _beside(
+    run: Run, blocks: AsyncIterator[Block[Any]], size: int, label: str
+) -> AsyncGenerator[Block[Any], None]:
     counters = run.statistics.counters(label)
     channel = run.channel(Buffer(size, counters))
     job = run.spawn(partial(fill, channel, blocks, counters))
@@ -58,30 +61,37 @@ async def _beside(run: Run, blocks: AsyncIterator[Block[Any]], size: int, label:
 async def _apart(
     run: Run, child: Run, blocks: AsyncIterator[Block[Any]], begun: Any, size: int, label: str
 ) -> AsyncIterator[Block[Any]]:
-    if not run.detaches:
-        async for block in run.own(_beside(child, blocks, size, label)):
-            yield block
-        return
-    counters = run.statistics.counters(label)
-    hand_off = HandOff(Buffer(size, counters))
-    child.on_private_loop = True
-    bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
-    start, seeds = begun
+    bridge: Bridge | None = None
     try:
+        if not run.detaches:
+            async with aclosing(_beside(child, blocks, size, label)) as beside:
+                async for block in beside:
+                    yield block
+            return
+        counters = run.statistics.counters(label)
+        hand_off = HandOff(Buffer(size, counters))
+        child.on_private_loop = True
+        bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
         bridge.start()
-        while (found := hand_off.get() if run.stepped else await hand_off.get_async()) is not None:
-            start, seeds = found.cursor(found.length or 0), None
-            yield found
-    except NeedsCallersLoop:
-        # Found only now, in an inner dataset: go on at the same element, on the loop that the coroutines belong to.
-        if seeds is not None:
-            load_seeds(child.plan, seeds)
-        async for block in run.own(_beside(run, run.open(child.plan, start), size, label)):
-            yield block
+        start, seeds = begun
+        try:
+            while (found := hand_off.get() if run.stepped else await hand_off.get_async()) is not None:
+                start, seeds = found.cursor(found.length or 0), None
+                yield found
+        except NeedsCallersLoop:
+            # Found only now, in an inner dataset: go on at the same element, on the loop the coroutines belong to.
+            if seeds is not None:
+                load_seeds(child.plan, seeds)
+            async with aclosing(_beside(run, run.open(child.plan, start), size, label)) as beside:
+                async for block in beside:
+                    yield block
     finally:
-        bridge.stop()
-        if run.stepped:
-            bridge.join()
+        if bridge is None:
+            await child.aclose()
         else:
-            await bridge.wait()
+            bridge.stop()
+            if run.stepped:
+                bridge.join()
+            else:
+                await bridge.wait()
         run.children.remove(child)

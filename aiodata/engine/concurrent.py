@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from aiodata.engine.block import Block
     from aiodata.engine.run import Run
@@ -33,7 +33,7 @@ class Feed:
             if self._block is None:
                 return None
 
-    async def rest(self) -> AsyncIterator[Block[Any]]:
+    async def rest(self) -> AsyncGenerator[Block[Any], None]:
         """Give what is left, block by block and lazily."""
         if self._block is not None:
             while (chunk := self._block.chunk(256)) is not None:
@@ -64,7 +64,7 @@ async def in_order(
     perform: Callable[[Block[Any]], Awaitable[Block[Any]]],
     parallelism: int,
     grain: Callable[[], int],
-) -> AsyncIterator[Block[Any]]:
+) -> AsyncGenerator[Block[Any], None]:
     """Perform work on portions of `feed` at once and give the results in the feed's order.
 
     At most `parallelism` portions are worked on, and at most twice as many have been taken and not yet given.

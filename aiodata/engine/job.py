@@ -19,7 +19,8 @@ class Job:
     def __init__(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._body = body
         self._scope = anyio.CancelScope()
-        self._ended = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set when the task has ended, or can never begin."""
 
     async def work(self) -> None:
         """Do the work; what the run starts."""
@@ -27,9 +28,9 @@ class Job:
             with self._scope:
                 await self._body()
         finally:
-            self._ended.set()
+            self.ended.set()
 
     async def stop(self) -> None:
         """Cancel the task and wait until it has ended."""
         self._scope.cancel()
-        await self._ended.wait()
+        await self.ended.wait()

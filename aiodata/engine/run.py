@@ -6,7 +6,6 @@ import asyncio
 import logging
 import sys
 import weakref
-from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,17 @@ __all__ = ["Run"]
 
 BREATH_SECONDS = 0.005
 logger = logging.getLogger("aiodata")
+
+
+class _Owned:
+    """An async generator that a run closes, and the inputs that its stage may have opened."""
+
+    __slots__ = ("generator", "opener", "sources")
+
+    def __init__(self, generator: AsyncGenerator[Any, None], sources: Sequence[Source]) -> None:
+        self.generator = generator
+        self.sources = sources
+        self.opener: Source | None = None
 
 
 class Run:
@@ -59,11 +69,12 @@ class Run:
         self.on_private_loop: bool = parent is not None and parent.on_private_loop
         self.apart = detachable(plan) if parent is None else None
         """The look-ahead that may run on a private loop."""
-        self._generators: dict[int, tuple[weakref.ref[AsyncGenerator[Any, None]], Sequence[Source]]] = {}
+        self._generators: dict[int, _Owned] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
         self._supervisor: asyncio.Task[None] | None = None
         self._unstarted: list[Job] = []
+        self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
         self._group: Any = None
         self._stop: asyncio.Event | None = None
         self._ended: asyncio.Future[None] | None = None
@@ -85,20 +96,33 @@ class Run:
         return self.own(self.behind(self.own(blocks), skip) if skip else blocks, sources)
 
     def own(self, blocks: Any, sources: Sequence[Source] = ()) -> AsyncIterator[Block[Any]]:
-        """Take charge of closing an async generator and what it has opened; it is not kept alive."""
-        key = id(blocks)
-        generators = self._generators
-        generators[key] = (weakref.ref(blocks, lambda _: generators.pop(key, None)), sources)
+        """Take charge of closing an async generator and what it has opened.
+
+        It is held until then: one that were left to the collector would be closed by a task of asyncio's own.
+        """
+        owned = self._generators.get(id(blocks))
+        if owned is not None:  # a stage that passes its input's blocks on as they are
+            owned.sources = [*owned.sources, *sources]
+        else:
+            self._generators[id(blocks)] = _Owned(blocks, sources)
         return blocks  # type: ignore[no-any-return]
 
     async def release(self, blocks: AsyncIterator[Block[Any]]) -> None:
         """Close a stage and all that it reads. Whoever opens an input more than once releases it when it is done."""
-        _, sources = self._generators.get(id(blocks), (None, ()))
-        await blocks.aclose()  # type: ignore[attr-defined]
-        for source in sources:
-            for ref in source.opened:
-                if (opened := ref()) is not None:
-                    await self.release(opened)
+        owned = self._generators.pop(id(blocks), None)
+        if owned is None:
+            return
+        if owned.opener is not None:
+            owned.opener.opened.pop(id(blocks), None)
+        await owned.generator.aclose()
+        for source in owned.sources:
+            while source.opened:
+                await self.release(source.opened.popitem()[1])
+
+    def opened_by(self, opener: Source, blocks: AsyncIterator[Block[Any]]) -> None:
+        """Note through which input a stage was opened."""
+        self._generators[id(blocks)].opener = opener
+        opener.opened[id(blocks)] = blocks
 
     async def behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
         """Give the blocks without their first `skip` elements, failed ones included."""
@@ -124,6 +148,7 @@ class Run:
     def spawn(self, body: Callable[[], Coroutine[Any, Any, None]]) -> Job:
         """Run `body` as a task of this run. It must hand its errors to a channel; it is cancelled when the run ends."""
         job = Job(body)
+        self._jobs.add(job)
         if self._group is not None:
             self._group.start_soon(job.work)
             return job
@@ -145,6 +170,8 @@ class Run:
                 group.cancel_scope.cancel()
         finally:
             self._group = None
+            for job in self._jobs:
+                job.ended.set()  # one that was cancelled before its first step has never run
             for channel in list(self._channels):
                 channel.close()
 
@@ -206,9 +233,7 @@ class Run:
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
         cancelled: asyncio.CancelledError | None = None
-        # Held here so that none is left to the collector, whose way of closing a generator is another task.
-        generators = [generator for ref, _ in self._generators.values() if (generator := ref()) is not None]
-        for step in (self._end_tasks, partial(_close_generators, generators), self._end_children, self.pools.close):
+        for step in (self._end_tasks, self._close_generators, self._end_children, self.pools.close):
             try:
                 await step()
             except asyncio.CancelledError as error:
@@ -237,25 +262,24 @@ class Run:
             await wait_out(self._supervisor)
             self._supervisor = None
 
+    async def _close_generators(self) -> None:
+        """Close generators, downstream first; an error in a user's clean-up is logged and does not stop the others."""
+        cancelled: asyncio.CancelledError | None = None
+        while self._generators:
+            generator = self._generators.popitem()[1].generator
+            try:
+                await generator.aclose()
+            except asyncio.CancelledError as error:
+                cancelled = error
+            except Exception:
+                logger.exception("an error while closing %s", getattr(generator, "__qualname__", generator))
+        if cancelled is not None:
+            raise cancelled
+
     async def _end_children(self) -> None:
         for child in self.children:
             child.stepped = self.stepped
             await child.aclose()
-
-
-async def _close_generators(generators: list[AsyncGenerator[Any, None]]) -> None:
-    """Close generators, downstream first; an error in a user's clean-up is logged, and does not stop the others."""
-    cancelled: asyncio.CancelledError | None = None
-    while generators:
-        generator = generators.pop()
-        try:
-            await generator.aclose()
-        except asyncio.CancelledError as error:
-            cancelled = error
-        except Exception:
-            logger.exception("an error while closing the pipeline's %s", getattr(generator, "__qualname__", generator))
-    if cancelled is not None:
-        raise cancelled
 
 
 def _options(plan: Plan) -> Options:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.plan import needs_loop
@@ -34,11 +33,12 @@ class Source:
     def __init__(self, run: Run, plan: Plan) -> None:
         self.run = run
         self.plan = plan
-        self.opened: list[weakref.ref[Any]] = []
+        self.opened: dict[int, AsyncIterator[Block[Any]]] = {}
+        """What has been opened through this input and not been released yet, by identity."""
 
     def open(self, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
         """Open the input from its start or at a cursor."""
-        return self.note(self.run.open(self.plan, start))
+        return self._open(self.plan, start)
 
     def open_inner(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
         """Open a dataset that a user's function made from an element of this input.
@@ -50,10 +50,9 @@ class Source:
             raise NeedsLoop
         if self.run.on_private_loop and any(stage.has_coroutines for stage in plan.walk()):
             raise NeedsCallersLoop
-        return self.note(self.run.open(plan, start))
+        return self._open(plan, start)
 
-    def note(self, blocks: Any) -> AsyncIterator[Block[Any]]:
-        """Note what has been opened through this input, so that it can be closed with the stage."""
-        self.opened = [ref for ref in self.opened if ref() is not None]
-        self.opened.append(weakref.ref(blocks))
-        return blocks  # type: ignore[no-any-return]
+    def _open(self, plan: Plan, start: Cursor | None) -> AsyncIterator[Block[Any]]:
+        blocks = self.run.open(plan, start)
+        self.run.opened_by(self, blocks)
+        return blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from aiodata.formats.compression import Decompressor, check_compression_type
 from aiodata.storage.local import LocalFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from aiodata.engine.run import Run
 
@@ -111,17 +112,18 @@ async def _lines(run: Run, *, start: Any, path: str, compression: str, chunk_byt
     file = LocalFile(run, path)
     rest = b""
     try:
-        async for piece in _pieces(run, file, compression, chunk_bytes, offset):
-            counters.bytes_read += len(piece)
-            lines = (rest + piece if rest else piece).split(b"\n")
-            rest = lines.pop()
-            for first in range(0, len(lines), LARGEST_BLOCK):
-                part = lines[first : first + LARGEST_BLOCK]
-                yield _block(path, part, offset, number)
-                offset += sum(map(len, part)) + len(part)
-                number += len(part)
-                counters.elements += len(part)
-                counters.blocks += 1
+        async with aclosing(_pieces(run, file, compression, chunk_bytes, offset)) as pieces:
+            async for piece in pieces:
+                counters.bytes_read += len(piece)
+                lines = (rest + piece if rest else piece).split(b"\n")
+                rest = lines.pop()
+                for first in range(0, len(lines), LARGEST_BLOCK):
+                    part = lines[first : first + LARGEST_BLOCK]
+                    yield _block(path, part, offset, number)
+                    offset += sum(map(len, part)) + len(part)
+                    number += len(part)
+                    counters.elements += len(part)
+                    counters.blocks += 1
         if rest:
             yield _block(path, [rest], offset, number)
             counters.elements += 1
@@ -145,7 +147,9 @@ def _place(path: str, number: int, offset: int) -> str:
     return f"{path} line {number + offset}"
 
 
-async def _pieces(run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int) -> AsyncIterator[bytes]:
+async def _pieces(
+    run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int
+) -> AsyncGenerator[bytes, None]:
     """Give the file's content from a byte of it on, uncompressed."""
     if not compression:
         await file.open(offset)

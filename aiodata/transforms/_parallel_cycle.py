@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from aiodata.transforms._cycle import Cycle
 from aiodata.transforms._inputs import Inputs, Reader, saved_mark
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from aiodata.engine.job import Job
     from aiodata.engine.run import Run
@@ -123,12 +124,13 @@ class _InputsAhead:
 
     async def _fill(self, channel: Channel, reader: Reader) -> None:
         try:
-            await fill(channel, self._limited(reader.inner), self.counters)
+            async with aclosing(self._limited(reader.inner)) as blocks:
+                await fill(channel, blocks, self.counters)
             await self.inputs.release(reader)
         finally:
             self._unfinished.release()
 
-    async def _limited(self, blocks: AsyncIterator[Block[Any]]) -> AsyncIterator[Block[Any]]:
+    async def _limited(self, blocks: AsyncIterator[Block[Any]]) -> AsyncGenerator[Block[Any], None]:
         while True:
             async with self._reading:
                 block = await anext(blocks, None)

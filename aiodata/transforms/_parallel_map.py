@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import traceback
 from concurrent.futures import BrokenExecutor, Executor
+from contextlib import aclosing
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -184,19 +185,21 @@ async def _adaptive(run: Run, feed: Feed, work: _Work) -> AsyncIterator[Block[An
             if work.seconds is not None and work.seconds > 20 * CHEAP_SECONDS:
                 break
         if work.seconds is None or work.seconds >= CHEAP_SECONDS:
-            async for block in in_order(run, feed, work.perform, work.parallelism, work.grain):
-                yield block
+            async with aclosing(in_order(run, feed, work.perform, work.parallelism, work.grain)) as results:
+                async for block in results:
+                    yield block
             return
         run.inline.append(work.label)
-        async for block in feed.rest():
-            timed = _Timed(work.function)
-            rows = applied(timed, block, work.label, work.index)
-            work.counters.blocks += 1
-            yield Block(block.origin, block.offset, rows=rows, length=block.length)
-            if timed.seconds > 20 * CHEAP_SECONDS:
-                break
-        else:
-            return
+        async with aclosing(feed.rest()) as rest:
+            async for block in rest:
+                timed = _Timed(work.function)
+                rows = applied(timed, block, work.label, work.index)
+                work.counters.blocks += 1
+                yield Block(block.origin, block.offset, rows=rows, length=block.length)
+                if timed.seconds > 20 * CHEAP_SECONDS:
+                    break
+            else:
+                return
         run.inline.remove(work.label)
         work.seconds = None
 

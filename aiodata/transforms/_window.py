@@ -9,6 +9,7 @@ of elements given since: reading the input again from the oldest of them builds 
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms._window_store import ColumnStore, RowStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
@@ -76,12 +77,15 @@ class Window:
         blocks = self.source.open(None if start is None else start["source"])
         if start is not None:
             self.next = start["first"]
-            async for block in self._restored(blocks, start):
-                async for given in self._through(block):
-                    yield given
+            rest = await self._restore(blocks, start)
+            if rest is not None:
+                async with aclosing(self._through(rest)) as given:
+                    async for out in given:
+                        yield out
         async for block in blocks:
-            async for given in self._through(block):
-                yield given
+            async with aclosing(self._through(block)) as given:
+                async for out in given:
+                    yield out
         while len(self.ring):
             self._snapshot_if_due()
             if isinstance(self.store, ColumnStore):
@@ -108,7 +112,7 @@ class Window:
         saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, first)
         self.origin = Origin(saved, partial(_place, self.given, self.reads))
 
-    async def _restored(self, blocks: AsyncIterator[Block[Any]], start: Any) -> AsyncIterator[Block[Any]]:
+    async def _restore(self, blocks: AsyncIterator[Block[Any]], start: Any) -> Block[Any] | None:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
         numbers = [start["first"] + distance for distance in start["window"]]
         wanted = frozenset(numbers)
@@ -131,13 +135,13 @@ class Window:
                 rest = block
         self.store = RowStore(found)
         self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
-        if rest is not None:
-            read = self.reads[-1]
-            yield Block(rest.origin, rest.offset + self.next - read.first, rows=rest.rows())
+        if rest is None:
+            return None
+        return Block(rest.origin, rest.offset + self.next - self.reads[-1].first, rows=rest.rows())
 
     # The input
 
-    async def _through(self, block: Block[Any]) -> AsyncIterator[Block[Any]]:
+    async def _through(self, block: Block[Any]) -> AsyncGenerator[Block[Any], None]:
         """Take a block into the window, and give what comes out meanwhile."""
         if block.columns is not None and self._takes_columns(block):
             for given in self._through_columns(block):
@@ -148,12 +152,13 @@ class Window:
         self.reads.append(_Read(self.next, block))
         self._snapshot_if_due()
         rows = block.rows()
-        async for failed in self._fill(rows):
-            yield failed
+        async with aclosing(self._fill(rows)) as failures:
+            async for failed in failures:
+                yield failed
         if self.ring.full:
             yield Block(self._origin(), len(self.given), rows=resumable(partial(self._exchanged, rows)))
 
-    async def _fill(self, rows: Iterator[Any]) -> AsyncIterator[Block[Any]]:
+    async def _fill(self, rows: Iterator[Any]) -> AsyncGenerator[Block[Any], None]:
         """Fill the window, letting the loop breathe; give the errors that come up, each as a block."""
         assert isinstance(self.store, RowStore)
         more = True

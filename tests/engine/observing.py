@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from aiodata import Dataset, TextLineDataset
 
@@ -24,7 +24,7 @@ LINES = 40
 class Line:
     """An element that can be weakly referred to; it knows all its kind that are alive."""
 
-    alive: weakref.WeakSet[Line] = weakref.WeakSet()
+    alive: ClassVar[weakref.WeakSet[Line]] = weakref.WeakSet()
 
     def __init__(self, text: bytes) -> None:
         self.text = text

@@ -6,7 +6,6 @@ The cycle collector is off, so that only references count.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import subprocess
@@ -20,28 +19,11 @@ from typing import Any
 import pytest
 
 from aiodata import Dataset
-from tests.engine.observing import FILES, KINDS, LINES, Line, Watch, endless, numbers, pipeline, slow, write_files
+from tests.engine.observing import FILES, KINDS, LINES, Line, Watch, endless, numbers, pipeline, slow
 from tests.programs import Boom
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.timeout(20), pytest.mark.usefixtures("no_cycle_collector")]
 Scenario = Callable[[Dataset[Any]], None]
-
-
-@pytest.fixture(autouse=True)
-def _no_cycle_collector() -> Iterator[None]:
-    gc.collect()
-    Line.alive.clear()  # a failed test holds its elements
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_files(tmp_path)
-    return tmp_path
 
 
 def leave_by_break(ds: Dataset[Any]) -> None:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import os
-import pickle
-import subprocess
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,17 +15,10 @@ import pytest
 
 from aiodata import Dataset, TextLineDataset
 from aiodata.errors import EndedEarlyError
-from tests.engine.observing import FLIGHTS, numbers, pipeline, write_files
-from tests.programs import collect, to_list
+from tests.engine.observing import FLIGHTS, numbers, pipeline
 
 pytestmark = pytest.mark.timeout(30)
 MARCH = str(FLIGHTS / "flights-03.csv")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_files(tmp_path)
-    return tmp_path
 
 
 async def wait_for(condition: Callable[[], bool]) -> None:
@@ -66,119 +54,29 @@ def test_an_inner_dataset_of_files_works_in_a_pipeline_that_needed_no_loop() -> 
     assert list(mixed) == [lines[0], 0, lines[0], 0, 1, 2]
 
 
-# Fork
-
-
-def in_child(work: Callable[[], Any]) -> Any:
-    """Run `work` in a forked child; give its result, or what it raised in words. The child must end in time."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        result: Any = "nothing"
-        try:
-            result = work()
-        except BaseException as error:
-            result = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
-        finally:
-            os.write(writing, pickle.dumps(result))
-            os._exit(0)
-    os.close(writing)
-    deadline = time.monotonic() + 10
-    try:
-        while time.monotonic() < deadline:
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                with open(reading, "rb", closefd=False) as pipe:
-                    return pickle.loads(pipe.read())
-            time.sleep(0.005)
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        raise AssertionError("the child did not end")
-    finally:
-        os.close(reading)
-
-
-@pytest.mark.parametrize("kind", ["threads", "coroutines"])
-def test_a_forked_child_reads_after_its_parent_has(kind: str, folder: Path) -> None:
-    ds = pipeline(folder, kind)
-    parent = [line.text for line in ds]
-    assert in_child(lambda: [line.text for line in pipeline(folder, kind)]) == parent
-    assert sorted(in_child(lambda: [line.text for line in ds])) == sorted(parent)
-
-
-@pytest.mark.parametrize("kind", ["threads", "coroutines"])
-def test_a_forked_child_reads_while_its_parent_is_reading(kind: str, folder: Path) -> None:
-    with pipeline(folder, kind).iterate() as iterator:
-        parent = [next(iterator).text for _ in range(3)]
-        child = in_child(lambda: [line.text for line in pipeline(folder, kind)])
-        parent += [line.text for line in iterator]
-    assert child == parent
-
-
-@pytest.mark.parametrize("kind", ["threads", "coroutines"])
-def test_a_forked_child_may_use_the_async_face(kind: str, folder: Path) -> None:
-    with pipeline(folder, kind).iterate() as iterator:
-        next(iterator)
-        assert len(in_child(lambda: [line.text for line in asyncio.run(collect(pipeline(folder, kind)))])) == 200
-
-
-def test_an_iterator_of_the_parent_ends_early_in_the_child(folder: Path) -> None:
-    with pipeline(folder, "threads").iterate() as iterator:
-        next(iterator)
-
-        def read() -> str:
-            with contextlib.suppress(StopIteration):
-                for _ in range(1000):
-                    next(iterator)
-            return "read to the end"
-
-        assert in_child(read).startswith("EndedEarlyError")
-        assert sum(1 for _ in iterator) == 199
-
-
-@pytest.mark.parametrize("end", ["close", "drop"])
-def test_ending_the_parents_iterator_in_the_child_does_not_hang(end: str, folder: Path) -> None:
-    held = [pipeline(folder, "threads").iterate()]
-    next(held[0])
-
-    def work() -> str:
-        if end == "close":
-            held[0].close()
-        held.clear()
-        return "ended"
-
-    assert in_child(work) == "ended"
-    assert sum(1 for _ in held.pop()) == 199
-
-
 # Several tasks, several faces
 
 
-async def test_one_iterator_has_one_face() -> None:
-    iterator = TextLineDataset(MARCH).iterate()
-    await anext(iterator)
-    with pytest.raises(RuntimeError, match="async for"):
-        next(iterator)
-    await anext(iterator)
-    await iterator.aclose()
-    other = TextLineDataset(MARCH).iterate()
-    next(other)
-    with pytest.raises(RuntimeError, match="plain for"):
-        await anext(other)
-        await anext(other)
-    await other.aclose()
-
-
 @pytest.mark.parametrize("used", ["sync", "async"])
-async def test_a_used_iterator_refuses_the_other_face_at_once(used: str) -> None:
-    with contextlib.ExitStack() as stack:
-        iterator = Dataset.range(10).iterate()
-        stack.callback(iterator.close)
-        assert (next(iterator) if used == "sync" else await anext(iterator)) == 0
-        with pytest.raises(RuntimeError):
-            if used == "sync":
-                await anext(iterator)
-            else:
-                next(iterator)
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_an_iterator_that_one_face_uses_refuses_the_other_and_goes_on(used: str, kind: str) -> None:
+    # What is left of the block in hand may still be given, but no further block is fetched.
+    ds: Dataset[Any] = TextLineDataset(MARCH) if kind == "file" else Dataset.range(10_000)
+    expected = list(ds)
+    iterator = ds.iterate()
+    got = [next(iterator) if used == "sync" else await anext(iterator)]
+    refused = ""
+    try:
+        while not refused:
+            try:
+                got.append(await anext(iterator) if used == "sync" else next(iterator))
+            except RuntimeError as error:
+                refused = str(error)
+        assert "is being read" in refused
+        got += list(iterator) if used == "sync" else [element async for element in iterator]
+        assert got == expected
+    finally:
+        await iterator.aclose()
 
 
 async def test_two_tasks_that_pull_at_once_are_refused() -> None:
@@ -189,7 +87,7 @@ async def test_two_tasks_that_pull_at_once_are_refused() -> None:
         return number
 
     async with Dataset.range(3).map(work).iterate() as iterator:
-        first = asyncio.create_task(anext(iterator))  # type: ignore[arg-type]
+        first = asyncio.create_task(anext(iterator))
         for _ in range(5):
             await asyncio.sleep(0)
         with pytest.raises(RuntimeError, match="another task"):
@@ -240,7 +138,7 @@ async def test_each_element_may_have_a_timeout_of_its_own(folder: Path) -> None:
 
 async def test_an_iterator_that_is_closed_before_its_first_pull_does_not_look_like_the_end() -> None:
     iterator = Dataset.range(10).prefetch(2).iterate()
-    reader = asyncio.create_task(anext(iterator))  # type: ignore[arg-type]
+    reader = asyncio.create_task(anext(iterator))
     await asyncio.sleep(0)  # the reader is waiting in `anext` now
     await iterator.aclose()
     with pytest.raises(EndedEarlyError):
@@ -331,101 +229,3 @@ async def test_a_call_that_holds_the_loop_is_reported_once_by_name(caplog: pytes
     caplog.clear()
     assert [int(number) async for number in Dataset.range(2).map(dawdle).prefetch(2)] == [0, 1]
     assert not [record for record in caplog.records if record.name == "aiodata"]
-
-
-# Speed and breath
-
-
-async def test_the_loop_breathes_while_files_are_opened_and_a_shuffle_is_filled(tmp_path: Path) -> None:
-    write_files(tmp_path, count=200, lines=100)
-    gaps: list[float] = []
-    over = False
-
-    async def heartbeat() -> None:
-        last = time.monotonic()
-        while not over:
-            await asyncio.sleep(0.01)
-            now = time.monotonic()
-            gaps.append(now - last - 0.01)
-            last = now
-
-    beating = asyncio.create_task(heartbeat())
-    files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
-    lines = files.interleave(lambda path: TextLineDataset(path), cycle_length=16, num_parallel_calls=16)
-    async with lines.map(lambda line: line.split()).shuffle(10_000, seed=1).iterate() as iterator:
-        count = 0
-        async for _ in iterator:
-            count += 1
-    over = True
-    await beating
-    assert count == 20_000
-    assert max(gaps) < 0.1
-
-
-def test_lines_come_about_as_fast_as_from_open(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes((b"x" * 99 + b"\n") * 10_000)
-
-    def builtin() -> float:
-        start = time.perf_counter()
-        with path.open("rb") as file:
-            assert sum(1 for _ in file) == 10_000
-        return time.perf_counter() - start
-
-    def ours() -> float:
-        start = time.perf_counter()
-        assert sum(1 for _ in TextLineDataset(str(path))) == 10_000
-        return time.perf_counter() - start
-
-    async def ours_async() -> float:
-        start = time.perf_counter()
-        count = 0
-        async for _ in TextLineDataset(str(path)):
-            count += 1
-        assert count == 10_000
-        return time.perf_counter() - start
-
-    plain = min(builtin() for _ in range(5))
-    allowed = 20 * plain + 0.02  # one thread hop a line would be 400,000 us
-    assert min(ours() for _ in range(5)) < allowed
-    assert min(asyncio.run(ours_async()) for _ in range(5)) < allowed
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.engine.observing import pipeline
-
-count = 0
-for line in pipeline(Path(sys.argv[1]), "threads"):
-    count += 1
-    if count == int(sys.argv[2]):
-        os.kill(os.getpid(), 9)
-print(count)
-"""
-
-
-def test_runs_after_a_killed_one_work(folder: Path) -> None:
-    def run(kill_at: int) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", KILLED, str(folder), str(kill_at)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=15, cwd=Path(__file__).parents[2])
-
-    assert run(kill_at=20).returncode == -9
-    for _ in range(2):
-        done = run(kill_at=-1)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "200\n", "")
-
-
-def test_sync_and_async_faces_agree_in_a_thread_of_the_users(folder: Path) -> None:
-    found: list[Any] = []
-
-    def work() -> None:
-        found.append([line.text for line in to_list(pipeline(folder, "threads"))])
-        found.append([line.text for line in asyncio.run(collect(pipeline(folder, "coroutines")))])
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(15)
-    assert not thread.is_alive()
-    assert found[0] == found[1]
-    assert len(found[0]) == 200

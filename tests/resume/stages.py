@@ -227,6 +227,8 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "prefetch: automatic": lambda _: bad(40).prefetch(),
     "prefetch: none": lambda _: bad().prefetch(0),
     "prefetch: twice": lambda _: bad(12).prefetch(2).batch(2).prefetch(2),
+    "prefetch: of whole blocks": lambda _: Dataset.range(5).prefetch(20).map(awaited, num_parallel_calls=2),
+    "prefetch: of parts of blocks": lambda _: Dataset.range(4).batch(2).unbatch().prefetch(1).map(awaited, 2),
     "prefetch: of coroutines": lambda _: bad().map(awaited).prefetch(3),
     "repeat": lambda _: Dataset.range(4).repeat(3),
     "repeat: failing": lambda _: failing(Dataset.range(3), 0, 2).repeat(3),

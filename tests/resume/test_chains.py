@@ -196,6 +196,7 @@ def long_pipeline() -> Dataset[Any]:
     return ds.batch(2).prefetch(4).take(200)
 
 
+@pytest.mark.timeout(30)
 def test_a_long_pipeline_restores_twice_from_every_element() -> None:
     straight, states = drive("sync", along(long_pipeline(), "sync"))
     assert len(straight) == 200

@@ -60,6 +60,7 @@ def test_restores_at_every_element(stage: str, face: str, files: Path) -> None:
 
     async def work() -> None:
         straight, states = await along(make(), face)
+        assert straight or "nothing" in stage, "the stream itself has lost its elements"
         for number, state in enumerate(states):
             rest = straight[number:]
             found, _ = await part(make(), face, state)
