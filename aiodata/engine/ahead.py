@@ -49,7 +49,7 @@ async def _beside(
 ) -> AsyncGenerator[Block[Any], None]:
     counters = run.statistics.counters(label)
     channel = run.channel(Buffer(size, counters))
-    job = run.spawn(partial(fill, channel, blocks, counters))
+    job = run.spawn(partial(fill, channel, blocks, counters), channel.end)
     try:
         while (block := await channel.get()) is not None:
             yield block

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.job import as_failure
 from aiodata.engine.workers import wait_out
 
 if TYPE_CHECKING:
@@ -25,25 +26,14 @@ __all__ = ["Bridge", "serve"]
 
 async def serve(hand_off: HandOff, blocks: AsyncIterator[Block[Any]]) -> None:
     """Give the reader in the other thread one block each time it waits for one; its elements stay lazy."""
-    try:
-        while True:
-            await hand_off.room()
-            block = await anext(blocks, None)
-            if block is None:
-                break
-            hand_off.put(block)
-            del block
-    except asyncio.CancelledError as error:
-        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
-        failure.__cause__ = error
-        hand_off.end(failure)  # not seen when it is the run that cancels: then the reader has gone
-        raise
-    except BaseException as error:
-        hand_off.end(error)
-        if not isinstance(error, Exception):
-            raise
-    else:
-        hand_off.end()
+    while True:
+        await hand_off.room()
+        block = await anext(blocks, None)
+        if block is None:
+            break
+        hand_off.put(block)
+        del block
+    hand_off.end()
 
 
 class Bridge:
@@ -75,9 +65,7 @@ class Bridge:
             with asyncio.Runner() as runner:
                 runner.run(self._main())
         except BaseException as error:  # the reader must hear of whatever ends this thread
-            self._hand_off.end(error)
-        else:
-            self._hand_off.end(RuntimeError("the pipeline's thread ended before its work was done"))
+            self._hand_off.end(as_failure(error))
         finally:
             self._finished.set_result(None)
 
@@ -96,7 +84,12 @@ class Bridge:
             await self._run.aclose()
 
     async def _attend(self) -> None:
-        await self._body()
+        try:
+            await self._body()
+        except BaseException as error:
+            self._hand_off.end(as_failure(error))  # which drops it if the reader has gone
+            if not isinstance(error, Exception):
+                raise
 
     def stop(self) -> None:
         """Ask the thread to end; callable from any thread, more than once."""

@@ -119,30 +119,19 @@ class Writer(Protocol):
 
 async def fill(writer: Writer, blocks: AsyncIterator[Block[Any]], counters: Counters) -> None:
     """Compute `blocks` ahead of the reader, a portion at a time; the body of a look-ahead's task."""
-    try:
-        async for block in blocks:
-            while True:
-                chunk = block.chunk(await writer.room(), CHUNK_SECONDS)
-                if chunk is None:
-                    break
-                counters.blocks += 1
-                counters.elements += chunk.length or 0
-                if writer.buffer is not None:
-                    writer.buffer.weigh(chunk)
-                writer.put(chunk)
-                del chunk
-            del block
-    except asyncio.CancelledError as error:
-        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
-        failure.__cause__ = error
-        writer.end(failure)  # not seen when it is the run that cancels: then the reader has gone
-        raise
-    except BaseException as error:
-        writer.end(error)
-        if not isinstance(error, Exception):
-            raise
-    else:
-        writer.end()
+    async for block in blocks:
+        while True:
+            chunk = block.chunk(await writer.room(), CHUNK_SECONDS)
+            if chunk is None:
+                break
+            counters.blocks += 1
+            counters.elements += chunk.length or 0
+            if writer.buffer is not None:
+                writer.buffer.weigh(chunk)
+            writer.put(chunk)
+            del chunk
+        del block
+    writer.end()
 
 
 class Channel:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aiodata.engine.block import Block
     from aiodata.engine.run import Run
 
-__all__ = ["Feed", "as_failure", "in_order"]
+__all__ = ["Feed", "in_order"]
 
 
 class Feed:
@@ -46,16 +46,10 @@ class Feed:
 class _Ticket:
     """A portion that is being worked on, in its place in the order."""
 
-    __slots__ = ("done", "size")
+    __slots__ = ("done",)
 
-    def __init__(self, size: int) -> None:
+    def __init__(self) -> None:
         self.done: asyncio.Future[Block[Any]] = asyncio.get_running_loop().create_future()
-        self.size = size
-
-    def fail(self, error: BaseException) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-            self.done.exception()  # nobody may be left to look at it
 
 
 async def in_order(
@@ -76,14 +70,14 @@ async def in_order(
         parallelism: Tasks at once, at least 1.
         grain: Gives how many elements the next portion may have.
     """
-    tickets: asyncio.Queue[_Ticket | None] = asyncio.Queue()
-    room = asyncio.Semaphore(2 * parallelism)
-    state = _Taking(feed, tickets, room)
-    jobs = [run.spawn(partial(_work, state, perform, grain)) for _ in range(parallelism)]
+    taking = _Taking(feed, parallelism)
+    jobs = [run.spawn(partial(_work, taking, perform, grain), taking.fail) for _ in range(parallelism)]
     try:
-        while (ticket := await tickets.get()) is not None:
+        while (ticket := await taking.tickets.get()) is not None:
+            if isinstance(ticket, BaseException):
+                raise ticket
             block = await ticket.done
-            room.release()
+            taking.room.release()
             yield block
             del block, ticket
     finally:
@@ -94,36 +88,36 @@ async def in_order(
 class _Taking:
     """What the workers share: one at a time takes the next portion, which settles the order."""
 
-    def __init__(self, feed: Feed, tickets: asyncio.Queue[_Ticket | None], room: asyncio.Semaphore) -> None:
+    def __init__(self, feed: Feed, parallelism: int) -> None:
         self.feed = feed
-        self.tickets = tickets
-        self.room = room
+        self.tickets: asyncio.Queue[_Ticket | BaseException | None] = asyncio.Queue()
+        self.room = asyncio.Semaphore(2 * parallelism)
         self.lock = asyncio.Lock()
         self.over = False
+        self.working: set[_Ticket] = set()
+
+    def fail(self, error: BaseException) -> None:
+        """Hand what ended a worker to the reader, in the place of the first portion that can't come any more."""
+        self.over = True
+        for ticket in self.working:
+            if not ticket.done.done():
+                ticket.done.set_exception(error)
+                ticket.done.exception()  # nobody may be left to look at it
+        self.working.clear()
+        self.tickets.put_nowait(error)
 
     async def take(self, limit: Callable[[], int]) -> tuple[Block[Any], _Ticket] | None:
         await self.room.acquire()
         async with self.lock:
-            if self.over:
-                self.room.release()
-                return None
-            try:
-                chunk = await self.feed.chunk(limit())
-            except BaseException as error:
-                self.over = True
-                ticket = _Ticket(0)
-                ticket.fail(as_failure(error))
-                self.tickets.put_nowait(ticket)
-                self.room.release()
-                if not isinstance(error, Exception):
-                    raise
-                return None
+            chunk = None if self.over else await self.feed.chunk(limit())
             if chunk is None:
-                self.over = True
-                self.tickets.put_nowait(None)
                 self.room.release()
+                if not self.over:
+                    self.over = True
+                    self.tickets.put_nowait(None)
                 return None
-            ticket = _Ticket(chunk.length or 0)
+            ticket = _Ticket()
+            self.working.add(ticket)
             self.tickets.put_nowait(ticket)
             return chunk, ticket
 
@@ -133,19 +127,7 @@ async def _work(
 ) -> None:
     while (taken := await taking.take(grain)) is not None:
         chunk, ticket = taken
-        try:
-            ticket.done.set_result(await perform(chunk))
-        except BaseException as error:
-            ticket.fail(as_failure(error))
-            if not isinstance(error, Exception):
-                raise
-        del chunk, ticket, taken
-
-
-def as_failure(error: BaseException) -> BaseException:
-    """Turn a cancellation that is not the run's own into an error: a reader must not take it for its own."""
-    if isinstance(error, asyncio.CancelledError):
-        failure = RuntimeError("a task or future that the pipeline waited for was cancelled")
-        failure.__cause__ = error
-        return failure
-    return error
+        result = await perform(chunk)
+        taking.working.discard(ticket)
+        ticket.done.set_result(result)
+        del chunk, ticket, taken, result

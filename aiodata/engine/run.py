@@ -145,9 +145,14 @@ class Run:
         self._channels.add(channel)
         return channel
 
-    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]]) -> Job:
-        """Run `body` as a task of this run. It must hand its errors to a channel; it is cancelled when the run ends."""
-        job = Job(body)
+    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]], failed: Callable[[BaseException], object]) -> Job:
+        """Run `body` as a task of this run, which is cancelled when the run ends.
+
+        Args:
+            body: What the task does.
+            failed: Must hand what ends it before its time to the reader, who would wait for ever else.
+        """
+        job = Job(body, failed)
         self._jobs.add(job)
         if self._group is not None:
             self._group.start_soon(job.work)
@@ -257,6 +262,8 @@ class Run:
     async def _end_tasks(self) -> None:
         for channel in list(self._channels):
             channel.close()
+        for job in self._jobs:
+            job.dismissed = True
         if self._supervisor is not None and self._stop is not None:
             self._stop.set()
             await wait_out(self._supervisor)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, pull
-from aiodata.engine.concurrent import Feed, as_failure
+from aiodata.engine.concurrent import Feed
 from aiodata.engine.position import Origin, cursor
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class _Unordered:
         self.over = False
         self.lock = asyncio.Lock()
         self.room = asyncio.Semaphore(2 * parallelism)
-        self.ready: asyncio.Queue[tuple[int, Block[Any] | BaseException] | None] = asyncio.Queue()
+        self.ready: asyncio.Queue[tuple[int, Block[Any]] | BaseException | None] = asyncio.Queue()
         self.log = Log()
 
     async def blocks(self) -> AsyncIterator[Block[Any]]:
@@ -142,12 +142,12 @@ class _Unordered:
             block = await self.perform(chunk)
             self.given = self.given[1:]
             yield self._deliver((chunk.origin, chunk.offset, size), block)
-        jobs = [self.run.spawn(self._work) for _ in range(self.parallelism)]
+        jobs = [self.run.spawn(self._work, self.ready.put_nowait) for _ in range(self.parallelism)]
         try:
             while (found := await self.ready.get()) is not None:
+                if isinstance(found, BaseException):
+                    raise found
                 number, result = found
-                if isinstance(result, BaseException):
-                    raise result
                 self.room.release()
                 yield self._deliver(self.open.pop(number), result)
                 del found, result
@@ -182,18 +182,12 @@ class _Unordered:
             return self.number, chunk
 
     async def _work(self) -> None:
-        number = 0
-        try:
-            while (taken := await self._take()) is not None:
-                number, chunk = taken
-                result = await self.perform(chunk)
-                self.ready.put_nowait((number, result))
-                del chunk, result, taken
-            self._end_if_done()
-        except BaseException as error:
-            self.ready.put_nowait((number, as_failure(error)))
-            if not isinstance(error, Exception):
-                raise
+        while (taken := await self._take()) is not None:
+            number, chunk = taken
+            result = await self.perform(chunk)
+            self.ready.put_nowait((number, result))
+            del chunk, result, taken
+        self._end_if_done()
 
     def _end_if_done(self) -> None:
         """Put the end behind the last result: when nothing more can be taken and all that was has become ready."""

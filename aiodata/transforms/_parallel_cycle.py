@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block
 from aiodata.engine.channel import Buffer, Channel, fill
-from aiodata.engine.concurrent import as_failure
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.unordered import Log, piece_of
 from aiodata.transforms._cycle import Cycle
@@ -64,18 +63,27 @@ class _InputsAhead:
         self._reading = asyncio.Semaphore(calls)
         self._opened: asyncio.Queue[tuple[Reader | BaseException | None, Any, bool]] = asyncio.Queue(length)
         self._opener: Job | None = None
+        self._failure: BaseException | None = None
+        """What ended the opener before its time."""
         self._jobs: dict[int, Job] = {}
 
     async def open_next(self) -> Reader | None:
         """Wait for the next dataset that has been opened; as `Inputs.open_next`."""
         if self._opener is None:
-            self._opener = self.inputs.run.spawn(self._open_all)
+            self._opener = self.inputs.run.spawn(self._open_all, self._fail)
+        if self._opened.empty() and self._failure is not None:
+            raise self._failure
         found, self.next, last = await self._opened.get()
         if last:
             self._opened.put_nowait((None, self.next, True))
         if isinstance(found, BaseException):
             raise found
         return found
+
+    @property
+    def failed(self) -> bool:
+        """Whether opening has come to an end before its time."""
+        return self._failure is not None
 
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved, and read ahead in it."""
@@ -84,28 +92,28 @@ class _InputsAhead:
 
     async def _open_all(self) -> None:
         """Open one dataset after the other, as soon as fewer than `length` are unfinished; the opener's task."""
-        try:
-            while True:
-                await self._unfinished.acquire()
-                try:
-                    reader = await self.inputs.open_next()
-                except Exception as error:
-                    self._unfinished.release()
-                    await self._opened.put((error, self.inputs.next, False))
-                    continue
-                if reader is None:
-                    await self._opened.put((None, self.inputs.next, True))
-                    return
-                await self._opened.put((self._read_ahead(reader), self.inputs.next, False))
-        except BaseException as error:
-            self._opened.put_nowait((as_failure(error), self.inputs.next, True))
-            if not isinstance(error, Exception):
-                raise
+        while True:
+            await self._unfinished.acquire()
+            try:
+                reader = await self.inputs.open_next()
+            except Exception as error:
+                self._unfinished.release()
+                await self._opened.put((error, self.inputs.next, False))
+                continue
+            if reader is None:
+                await self._opened.put((None, self.inputs.next, True))
+                return
+            await self._opened.put((self._read_ahead(reader), self.inputs.next, False))
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+        if self._opened.empty():
+            self._opened.put_nowait((error, self.inputs.next, True))
 
     def _read_ahead(self, reader: Reader) -> Reader:
         run = self.inputs.run
         channel = run.channel(Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES))
-        self._jobs[id(reader)] = run.spawn(partial(self._fill, channel, reader))
+        self._jobs[id(reader)] = run.spawn(partial(self._fill, channel, reader), channel.end)
         reader.blocks = _read(channel)
         reader.channel = channel
         return reader
@@ -185,7 +193,7 @@ class _AsReady:
                 self.waiting = self.waiting[1:]
                 self._attend_to(found)
             if not self.over:
-                self.opener = self.inputs.run.spawn(self._open_all)
+                self.opener = self.inputs.run.spawn(self._open_all, self.ready.put_nowait)
             while self.open or not self.over:
                 ready = await self.ready.get()
                 if isinstance(ready, BaseException):
@@ -229,24 +237,21 @@ class _AsReady:
 
     async def _open_all(self) -> None:
         """Attend to every dataset that has been opened, in order; what is attended to is part of the state."""
-        try:
-            while True:
-                found: Reader | _Failed | None
-                try:
-                    found = await self.ahead.open_next()
-                except Exception as error:
-                    origin, offset = self.ahead.next
-                    found = _Failed((origin, offset - 1), error)
-                self.next = self.ahead.next
-                if found is None:
-                    self.over = True
-                    self.ready.put_nowait(None)
-                    return
-                self._attend_to(found)
-        except BaseException as error:
-            self.ready.put_nowait(as_failure(error))
-            if not isinstance(error, Exception):
-                raise
+        while True:
+            found: Reader | _Failed | None
+            try:
+                found = await self.ahead.open_next()
+            except Exception as error:
+                if self.ahead.failed:
+                    raise
+                origin, offset = self.ahead.next
+                found = _Failed((origin, offset - 1), error)
+            self.next = self.ahead.next
+            if found is None:
+                self.over = True
+                self.ready.put_nowait(None)
+                return
+            self._attend_to(found)
 
     def _attend_to(self, found: Reader | _Failed) -> None:
         self.open[id(found)] = found
