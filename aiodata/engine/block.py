@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 class Failure:
-    """An exception that stands in the place of an element in a list of computed elements."""
+    """An exception that stands in the place of an element in a list of computed elements; it is raised once."""
 
     __slots__ = ("exception",)
 
     def __init__(self, exception: Exception) -> None:
-        self.exception = exception
+        self.exception: Any = exception
 
 
 class Tally:
@@ -70,7 +70,11 @@ def recorded(elements: Iterable[T | Failure]) -> Iterator[T]:
     def raising() -> Iterator[T]:
         for element in rest:
             if element.__class__ is Failure:
-                raise element.exception
+                error, element.exception = element.exception, None
+                try:
+                    raise error
+                finally:
+                    del error  # else the error and this frame, which its traceback holds, would be a cycle
             yield element  # type: ignore[misc]
 
     return resumable(raising)
@@ -114,6 +118,7 @@ class Block(Generic[T]):
         columns: a structure of arrays with one leading axis of `length`.
         length: Number of elements (pulls), where it is known; always known for columns.
         computed: The elements as a list in which `Failure`s stand for errors, instead of `rows`.
+        clean: There are no failures in `computed`; saves looking for them.
     """
 
     __slots__ = ("_rows", "_taken", "columns", "computed", "length", "offset", "origin")
@@ -127,6 +132,7 @@ class Block(Generic[T]):
         columns: Any = None,
         length: int | None = None,
         computed: list[Any] | None = None,
+        clean: bool = False,
     ) -> None:
         self.origin = origin
         self.offset = offset
@@ -137,7 +143,7 @@ class Block(Generic[T]):
         self._taken = 0
         if computed is not None:
             self.length = len(computed)
-            self._rows = recorded(computed) if Failure in map(type, computed) else iter(computed)
+            self._rows = iter(computed) if clean or Failure not in map(type, computed) else recorded(computed)
 
     @classmethod
     def failed(cls, error: Exception, origin: Origin, offset: int = 0) -> Block[T]:
@@ -195,7 +201,7 @@ class Block(Generic[T]):
                 return None
             stop = min(self.length, taken + limit)
             self._taken = stop
-            return self if stop - taken == self.length else self.sliced(taken, stop)
+            return self.sliced(taken, stop)
         found = pull(self._rows, limit, seconds)
         if not found:
             return None

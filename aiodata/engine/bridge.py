@@ -88,8 +88,6 @@ class Bridge:
             await self._body()
         except BaseException as error:
             self._hand_off.end(as_failure(error))  # which drops it if the reader has gone
-            if not isinstance(error, Exception):
-                raise
 
     def stop(self) -> None:
         """Ask the thread to end; callable from any thread, more than once."""

@@ -33,6 +33,15 @@ class End:
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
+    def open(self) -> None:
+        """Raise the error, if there is one; once, and without a cycle of the error and its traceback's frames."""
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
+
 
 class Buffer:
     """How many elements may be ahead of the reader, and in what portions they go over.
@@ -196,14 +205,24 @@ class Channel:
         item = await self._queue.get()
         if isinstance(item, End):
             self._queue.put_nowait(End(None))  # asking again after the end, or after the error, gives the end
-            if item.error is not None:
-                raise item.error
+            item.open()
             return None
         assert item.length is not None
         self._waiting -= item.length
         self.buffer.in_hand = item.length
         self._wake_writer()
         return item
+
+    def __aiter__(self) -> Channel:
+        """Give the channel itself: it is an iterator over its blocks."""
+        return self
+
+    async def __anext__(self) -> Block[Any]:
+        """Wait for the next block."""
+        block = await self.get()
+        if block is None:
+            raise StopAsyncIteration
+        return block
 
     def close(self) -> None:
         """Drop everything that waits and wake both sides."""

@@ -6,6 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.channel import End
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
@@ -73,9 +75,11 @@ async def in_order(
     taking = _Taking(feed, parallelism)
     jobs = [run.spawn(partial(_work, taking, perform, grain), taking.fail) for _ in range(parallelism)]
     try:
-        while (ticket := await taking.tickets.get()) is not None:
-            if isinstance(ticket, BaseException):
-                raise ticket
+        while True:
+            ticket = await taking.tickets.get()
+            if isinstance(ticket, End):
+                ticket.open()
+                return
             block = await ticket.done
             taking.room.release()
             yield block
@@ -90,7 +94,7 @@ class _Taking:
 
     def __init__(self, feed: Feed, parallelism: int) -> None:
         self.feed = feed
-        self.tickets: asyncio.Queue[_Ticket | BaseException | None] = asyncio.Queue()
+        self.tickets: asyncio.Queue[_Ticket | End] = asyncio.Queue()
         self.room = asyncio.Semaphore(2 * parallelism)
         self.lock = asyncio.Lock()
         self.over = False
@@ -104,7 +108,7 @@ class _Taking:
                 ticket.done.set_exception(error)
                 ticket.done.exception()  # nobody may be left to look at it
         self.working.clear()
-        self.tickets.put_nowait(error)
+        self.tickets.put_nowait(End(error))
 
     async def take(self, limit: Callable[[], int]) -> tuple[Block[Any], _Ticket] | None:
         await self.room.acquire()
@@ -114,7 +118,7 @@ class _Taking:
                 self.room.release()
                 if not self.over:
                     self.over = True
-                    self.tickets.put_nowait(None)
+                    self.tickets.put_nowait(End(None))
                 return None
             ticket = _Ticket()
             self.working.add(ticket)
@@ -129,5 +133,6 @@ async def _work(
         chunk, ticket = taken
         result = await perform(chunk)
         taking.working.discard(ticket)
-        ticket.done.set_result(result)
+        if not ticket.done.done():  # cancelled, if its reader has gone
+            ticket.done.set_result(result)
         del chunk, ticket, taken, result

@@ -146,8 +146,7 @@ class HandOff:
 
 def _opened(item: Block[Any] | End) -> Block[Any] | None:
     if isinstance(item, End):
-        if item.error is not None:
-            raise item.error
+        item.open()
         return None
     return item
 

@@ -9,21 +9,25 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiodata.engine.plan import load_seeds
+from aiodata.engine.position import cursor
 from aiodata.engine.session import Session
 from aiodata.engine.source import NeedsLoop
 from aiodata.engine.state import cursor_of, make_state
+from aiodata.errors import EndedEarlyError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from aiodata.engine.block import Block
     from aiodata.engine.plan import Plan
+    from aiodata.engine.position import Origin
 
 __all__ = ["DatasetIterator"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 BREATH_SECONDS = 0.005
+FAST_SECONDS = 0.0002
 SLOW_SECONDS = 0.1
 _NOTHING: Any = iter(())
 logger = logging.getLogger("aiodata")
@@ -48,10 +52,12 @@ class DatasetIterator(Generic[T_co]):
             load_seeds(self._plan, state["seeds"])
         self._session = Session(self._plan, start)
         self._finished = state is not None and state["finished"]
-        self._block: Block[T_co] | None = None
+        self._hand: tuple[Origin, int] | None = None
+        """Where the block in hand begins; the block itself would hold its elements."""
         self._rows = _NOTHING
         self._taken = 0
-        self._breathed = 0.0
+        self._pulls = self._until_clock = 1
+        self._breathed = self._slept = monotonic()
         self._reported = False
 
     # State
@@ -62,7 +68,7 @@ class DatasetIterator(Generic[T_co]):
         It says which element comes next, whatever has been read ahead, and asking for it changes nothing.
         `Dataset.iterate(state=...)` on an equal pipeline, also in another process, goes on with exactly that element.
         """
-        position = self._session.start if self._block is None else self._block.cursor(self._taken)
+        position = self._session.start if self._hand is None else cursor(self._hand[0], self._hand[1] + self._taken)
         return make_state(self._plan, position, self._session.seeds, self._finished)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -98,16 +104,16 @@ class DatasetIterator(Generic[T_co]):
             Exception: The element failed; the next call goes on behind it.
         """
         while True:
-            now = monotonic()
-            if now - self._breathed > BREATH_SECONDS:
-                await asyncio.sleep(0)
-                now = self._breathed = monotonic()
             try:
                 for element in self._rows:
                     self._taken += 1
-                    if monotonic() - now > SLOW_SECONDS:
-                        self._report(monotonic() - now)
+                    self._until_clock -= 1
+                    if not self._until_clock:
+                        await self._look_at_clock()
                     return element  # type: ignore[no-any-return]
+            except StopAsyncIteration as error:
+                self._taken += 1
+                raise RuntimeError("a function of the pipeline raised StopAsyncIteration") from error
             except Exception:
                 self._taken += 1
                 raise
@@ -116,8 +122,12 @@ class DatasetIterator(Generic[T_co]):
                 raise
             if self._finished or self._session.closed:
                 raise StopAsyncIteration
+            self._session.check(asynchronous=True)
             while self._replaced:
                 await self._replaced.pop().aclose()
+            await self._look_at_clock()
+            if self._session.closed:
+                raise EndedEarlyError("the iterator was closed while it was being read")
             try:
                 block = await self._session.fetch_async()
             except BaseException:
@@ -125,6 +135,22 @@ class DatasetIterator(Generic[T_co]):
                 raise
             if not self._take_in_hand(block):
                 await self.aclose()
+
+    async def _look_at_clock(self) -> None:
+        """Let the loop breathe if it has not for 5 ms, and settle after how many elements to look again.
+
+        Looking costs as much as an element of a fast pipeline, so there it happens every 16 elements.
+        """
+        now = monotonic()
+        spent = now - self._breathed
+        pulls, self._pulls = self._pulls, 1 if spent > FAST_SECONDS else min(2 * self._pulls, 16)
+        self._until_clock = self._pulls
+        if spent > SLOW_SECONDS * pulls and self._rows is not _NOTHING:
+            self._report(spent / pulls)
+        self._breathed = now
+        if now - self._slept > BREATH_SECONDS:
+            await asyncio.sleep(0)
+            self._breathed = self._slept = monotonic()
 
     async def aclose(self) -> None:
         """End the iteration: when this returns, nothing of it is alive.
@@ -174,6 +200,7 @@ class DatasetIterator(Generic[T_co]):
                 raise
             if self._finished or self._session.closed:
                 raise StopIteration
+            self._session.check(asynchronous=False)
             try:
                 block = self._session.fetch()
             except NeedsLoop:
@@ -221,14 +248,14 @@ class DatasetIterator(Generic[T_co]):
     def _take_in_hand(self, block: Block[T_co] | None) -> bool:
         """Go on with the elements of a block, or note the end."""
         counters = self._session.run.statistics.counters("iterator")
-        if self._block is not None and not self._finished:
+        if self._hand is not None and not self._finished:
             counters.elements += self._taken
         if block is None:
             self._finished = True
             self._rows = _NOTHING
             return False
         counters.blocks += 1
-        self._block = block
+        self._hand = (block.origin, block.offset)
         self._taken = 0
         self._rows = block.rows()
         return True

@@ -45,8 +45,8 @@ class Job:
             if failed is not None and not (isinstance(error, asyncio.CancelledError) and self.dismissed):
                 failed(as_failure(error))
             del failed
-            if not isinstance(error, Exception):
-                raise
+            # Not raised again: asyncio stops its loop for KeyboardInterrupt and SystemExit out of a task, and keeps
+            # the frames of a cancelled one in a cycle. The reader raises it, in its own task.
         finally:
             self._failed = self._body = None
             self.ended.set()
@@ -57,7 +57,7 @@ class Job:
         await self.ended.wait()
 
 
-def as_failure(error: BaseException) -> BaseException:
+def as_failure(error: BaseException) -> Any:
     """Turn a cancellation that is not the run's own into an error: a reader must not take it for its own."""
     if isinstance(error, asyncio.CancelledError):
         failure = RuntimeError("a task or future that the pipeline waited for was cancelled")

@@ -248,7 +248,10 @@ class Run:
         if self._ended is not None:
             self._ended.set_result(None)
         if cancelled is not None:
-            raise cancelled
+            try:
+                raise cancelled
+            finally:
+                del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
     def close(self) -> None:
         """End a run that has no loop: one that is stepped by hand, or has not begun."""
@@ -281,7 +284,10 @@ class Run:
             except Exception:
                 logger.exception("an error while closing %s", getattr(generator, "__qualname__", generator))
         if cancelled is not None:
-            raise cancelled
+            try:
+                raise cancelled
+            finally:
+                del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
     async def _end_children(self) -> None:
         for child in self.children:

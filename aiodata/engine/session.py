@@ -96,10 +96,8 @@ class Session:
         Raises:
             RuntimeError: It has been settled otherwise.
         """
+        self.check(asynchronous)
         if self.face:
-            if asynchronous != (self.face == "async"):
-                read = "by async for" if self.face == "async" else "by a plain for"
-                raise RuntimeError(f"this iterator is being read {read}; take another one to mix them")
             return
         if asynchronous:
             self.face = "async"
@@ -114,6 +112,18 @@ class Session:
             self._bridge = Bridge(self.run, partial(serve, self._hand_off, self._blocks), self._hand_off)
             self._bridge.start()
         self.run.begin()
+
+    def check(self, asynchronous: bool) -> None:
+        """Refuse a reader that must not read now; the one that is reading is not disturbed.
+
+        Raises:
+            RuntimeError: The session is read in the other way, or another task is waiting for a block.
+        """
+        if self.face and asynchronous != (self.face == "async"):
+            read = "by async for" if self.face == "async" else "by a plain for"
+            raise RuntimeError(f"this iterator is being read {read}; take another one to mix them")
+        if self._pulling is not None:
+            raise RuntimeError("another task is waiting for the next element of this iterator")
 
     def fetch(self) -> Block[Any] | None:
         """Give the next block, blocking; None at the end, or when the session has been closed.
@@ -139,16 +149,16 @@ class Session:
         Raises:
             BaseException: What ended the run.
             EndedEarlyError: The session was closed while it was being read.
-            RuntimeError: Another task is waiting for a block.
         """
         if self.closed:
             return None
         self.begin(asynchronous=True)
-        if self._pulling is not None:
-            raise RuntimeError("another task is waiting for the next element of this iterator")
         self._pulling = pulling = _Pull(anext(self._blocks, None))
         try:
-            return await pulling  # type: ignore[no-any-return]
+            block = await pulling
+            if not pulling.interrupted:
+                return block  # type: ignore[no-any-return]
+            raise asyncio.CancelledError
         except BaseException as error:
             if pulling.interrupted:
                 raise EndedEarlyError("the iterator was closed while it was being read") from error

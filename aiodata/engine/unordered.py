@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, pull
+from aiodata.engine.channel import End
 from aiodata.engine.concurrent import Feed
 from aiodata.engine.position import Origin, cursor
 
@@ -132,7 +133,7 @@ class _Unordered:
         self.over = False
         self.lock = asyncio.Lock()
         self.room = asyncio.Semaphore(2 * parallelism)
-        self.ready: asyncio.Queue[tuple[int, Block[Any]] | BaseException | None] = asyncio.Queue()
+        self.ready: asyncio.Queue[tuple[int, Block[Any]] | End] = asyncio.Queue()
         self.log = Log()
 
     async def blocks(self) -> AsyncIterator[Block[Any]]:
@@ -142,11 +143,13 @@ class _Unordered:
             block = await self.perform(chunk)
             self.given = self.given[1:]
             yield self._deliver((chunk.origin, chunk.offset, size), block)
-        jobs = [self.run.spawn(self._work, self.ready.put_nowait) for _ in range(self.parallelism)]
+        jobs = [self.run.spawn(self._work, self._end) for _ in range(self.parallelism)]
         try:
-            while (found := await self.ready.get()) is not None:
-                if isinstance(found, BaseException):
-                    raise found
+            while True:
+                found = await self.ready.get()
+                if isinstance(found, End):
+                    found.open()
+                    return
                 number, result = found
                 self.room.release()
                 yield self._deliver(self.open.pop(number), result)
@@ -189,10 +192,13 @@ class _Unordered:
             del chunk, result, taken
         self._end_if_done()
 
+    def _end(self, error: BaseException | None = None) -> None:
+        self.ready.put_nowait(End(error))
+
     def _end_if_done(self) -> None:
         """Put the end behind the last result: when nothing more can be taken and all that was has become ready."""
         if self.over and not self.pending and len(self.open) == self.ready.qsize():
-            self.ready.put_nowait(None)
+            self._end()
 
 
 def _saved_piece(piece: tuple[Origin, int, int]) -> Any:

@@ -19,6 +19,11 @@ FILE_THREADS = 32
 """Threads for reading files; they are made as they are needed."""
 
 
+_open: set[Executor] = set()
+"""Pools in use. A pool that the cycle collector finds first loses its threads while generators still want to close
+their files in them, and these would wait for ever."""
+
+
 class _Threads(ThreadPoolExecutor):
     """A thread pool that knows which calls are under way."""
 
@@ -49,7 +54,10 @@ async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any]) -> None:
     if not waiting.cancelled():
         waiting.exception()  # mark as seen: whoever needs the outcome has it already
     if cancelled is not None:
-        raise cancelled
+        try:
+            raise cancelled
+        finally:
+            del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
 
 class Pools:
@@ -64,14 +72,16 @@ class Pools:
     def files(self) -> ThreadPoolExecutor:
         """The threads that read files; made at the first use."""
         if self._files is None:
-            self._files = _Threads(FILE_THREADS, "aiodata-files")
-            self._threads.append(self._files)
+            self._files = self._keep(_Threads(FILE_THREADS, "aiodata-files"))
         return self._files
 
     def threads(self, count: int) -> ThreadPoolExecutor:
         """Make a pool of `count` threads."""
-        pool = _Threads(count, "aiodata-map")
+        return self._keep(_Threads(count, "aiodata-map"))
+
+    def _keep(self, pool: _Threads) -> _Threads:
         self._threads.append(pool)
+        _open.add(pool)
         return pool
 
     def processes(self, count: int, initializer: Callable[..., None], *arguments: Any) -> Executor:
@@ -107,5 +117,6 @@ class Pools:
                 worker.join()
             processes.shutdown(wait=True)
         self._files = None
+        _open.difference_update(self._threads)
         self._threads.clear()
         self._processes.clear()

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block
-from aiodata.engine.channel import Buffer, Channel, fill
+from aiodata.engine.block import Block, Failure, recorded
+from aiodata.engine.channel import Buffer, Channel, End, fill
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.unordered import Log, piece_of
 from aiodata.transforms._cycle import Cycle
@@ -61,29 +61,28 @@ class _InputsAhead:
         self.counters.parallelism = calls
         self._unfinished = asyncio.Semaphore(length)
         self._reading = asyncio.Semaphore(calls)
-        self._opened: asyncio.Queue[tuple[Reader | BaseException | None, Any, bool]] = asyncio.Queue(length)
+        self._room = asyncio.Semaphore(length)
+        self._opened: asyncio.Queue[tuple[Reader | Failure | End, Any]] = asyncio.Queue()
         self._opener: Job | None = None
-        self._failure: BaseException | None = None
-        """What ended the opener before its time."""
         self._jobs: dict[int, Job] = {}
+        self.failed = False
+        """Whether opening has come to an end before its time."""
 
     async def open_next(self) -> Reader | None:
         """Wait for the next dataset that has been opened; as `Inputs.open_next`."""
         if self._opener is None:
-            self._opener = self.inputs.run.spawn(self._open_all, self._fail)
-        if self._opened.empty() and self._failure is not None:
-            raise self._failure
-        found, self.next, last = await self._opened.get()
-        if last:
-            self._opened.put_nowait((None, self.next, True))
-        if isinstance(found, BaseException):
-            raise found
+            self._opener = self.inputs.run.spawn(self._open_all, self._end)
+        found, self.next = await self._opened.get()
+        self._room.release()
+        if isinstance(found, End):
+            self._opened.put_nowait((End(None), self.next))
+            self.failed = found.error is not None
+            found.open()
+            return None
+        if isinstance(found, Failure):
+            next(recorded([found]))
+            raise AssertionError
         return found
-
-    @property
-    def failed(self) -> bool:
-        """Whether opening has come to an end before its time."""
-        return self._failure is not None
 
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved, and read ahead in it."""
@@ -93,28 +92,27 @@ class _InputsAhead:
     async def _open_all(self) -> None:
         """Open one dataset after the other, as soon as fewer than `length` are unfinished; the opener's task."""
         while True:
+            await self._room.acquire()
             await self._unfinished.acquire()
             try:
                 reader = await self.inputs.open_next()
             except Exception as error:
                 self._unfinished.release()
-                await self._opened.put((error, self.inputs.next, False))
+                self._opened.put_nowait((Failure(error), self.inputs.next))
                 continue
             if reader is None:
-                await self._opened.put((None, self.inputs.next, True))
+                self._end()
                 return
-            await self._opened.put((self._read_ahead(reader), self.inputs.next, False))
+            self._opened.put_nowait((self._read_ahead(reader), self.inputs.next))
 
-    def _fail(self, error: BaseException) -> None:
-        self._failure = error
-        if self._opened.empty():
-            self._opened.put_nowait((error, self.inputs.next, True))
+    def _end(self, error: BaseException | None = None) -> None:
+        self._opened.put_nowait((End(error), self.inputs.next))
 
     def _read_ahead(self, reader: Reader) -> Reader:
         run = self.inputs.run
         channel = run.channel(Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES))
         self._jobs[id(reader)] = run.spawn(partial(self._fill, channel, reader), channel.end)
-        reader.blocks = _read(channel)
+        reader.blocks = channel
         reader.channel = channel
         return reader
 
@@ -147,17 +145,12 @@ class _InputsAhead:
             yield block
 
 
-async def _read(channel: Channel) -> AsyncIterator[Block[Any]]:
-    while (block := await channel.get()) is not None:
-        yield block
-
-
 class _Failed:
     """An element for which no dataset could be opened; its error waits to be given."""
 
-    def __init__(self, outer: tuple[Origin, int], error: Exception) -> None:
+    def __init__(self, outer: tuple[Origin, int], failure: Failure) -> None:
         self.outer = outer
-        self.error = error
+        self.failure = failure
 
     def mark(self) -> Any:
         return self.outer, None, None
@@ -176,7 +169,7 @@ class _AsReady:
         self.over = False
         self.log = Log()
         self.opener: Job | None = None
-        self.ready: asyncio.Queue[Reader | _Failed | BaseException | None] = asyncio.Queue()
+        self.ready: asyncio.Queue[Reader | _Failed | End | None] = asyncio.Queue()
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         """Give the elements from the start or from a saved position."""
@@ -193,14 +186,15 @@ class _AsReady:
                 self.waiting = self.waiting[1:]
                 self._attend_to(found)
             if not self.over:
-                self.opener = self.inputs.run.spawn(self._open_all, self.ready.put_nowait)
+                self.opener = self.inputs.run.spawn(self._open_all, self._fail)
             while self.open or not self.over:
                 ready = await self.ready.get()
-                if isinstance(ready, BaseException):
-                    raise ready
+                if isinstance(ready, End):
+                    ready.open()
+                    continue
                 if isinstance(ready, _Failed):
                     del self.open[id(ready)]
-                    failed: Block[Any] = Block.failed(ready.error, *ready.outer)
+                    failed: Block[Any] = Block(*ready.outer, computed=[ready.failure])
                     yield self._deliver(failed, partial(_piece, ready.mark(), 1))
                 elif ready is not None:
                     mark = ready.mark()
@@ -233,7 +227,7 @@ class _AsReady:
         try:
             return await self.ahead.reopen(saved)
         except Exception as error:
-            return _Failed((Origin(partial(_same, saved[0][0])), saved[0][1]), error)
+            return _Failed((Origin(partial(_same, saved[0][0])), saved[0][1]), Failure(error))
 
     async def _open_all(self) -> None:
         """Attend to every dataset that has been opened, in order; what is attended to is part of the state."""
@@ -245,13 +239,16 @@ class _AsReady:
                 if self.ahead.failed:
                     raise
                 origin, offset = self.ahead.next
-                found = _Failed((origin, offset - 1), error)
+                found = _Failed((origin, offset - 1), Failure(error))
             self.next = self.ahead.next
             if found is None:
                 self.over = True
                 self.ready.put_nowait(None)
                 return
             self._attend_to(found)
+
+    def _fail(self, error: BaseException) -> None:
+        self.ready.put_nowait(End(error))
 
     def _attend_to(self, found: Reader | _Failed) -> None:
         self.open[id(found)] = found

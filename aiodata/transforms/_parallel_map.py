@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, Failure, Tally
 from aiodata.engine.concurrent import Feed, in_order
+from aiodata.engine.job import as_failure
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.position import locate
 from aiodata.engine.unordered import as_ready
@@ -154,10 +155,22 @@ async def awaited_chunk(
         return chunk
     try:
         result = normalize(await call(function, element))
+    except asyncio.CancelledError as cancelled:
+        if _is_cancelling():
+            raise
+        failure = as_failure(cancelled)
+        locate(failure, label, first, chunk.origin, chunk.offset)
+        result = Failure(failure)
     except Exception as error:
         locate(error, label, first, chunk.origin, chunk.offset)
         result = Failure(error)
     return Block(chunk.origin, chunk.offset, computed=[result])
+
+
+def _is_cancelling() -> bool:
+    """Tell whether the running task is being cancelled; if not, a cancellation came out of the user's coroutine."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _awaited_columns(function: Callable[..., Any], chunk: Block[Any], label: str, first: int) -> Block[Any]:
@@ -168,7 +181,7 @@ async def _awaited_columns(function: Callable[..., Any], chunk: Block[Any], labe
         return merged(chunk, checked(await call(function, columns), count), count, failures)
     except Exception as error:
         locate(error, label, first, chunk.origin, chunk.offset)
-        return Block(chunk.origin, chunk.offset, computed=[Failure(error)] * (count + len(failures)))
+        return Block(chunk.origin, chunk.offset, computed=[Failure(error) for _ in range(count + len(failures))])
 
 
 async def _adaptive(run: Run, feed: Feed, work: _Work) -> AsyncIterator[Block[Any]]:
