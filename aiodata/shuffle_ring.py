@@ -9,7 +9,7 @@ import numpy as np
 from aiodata.philox import WordStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -48,15 +48,16 @@ class ShuffleRing:
     __slots__ = ("_array", "_debt", "_head", "_high", "_list", "_low", "_ready", "_stream", "capacity", "pair", "push")
 
     def __init__(
-        self, pair: tuple[int, int], capacity: int | None, *, window: Sequence[int] = (), words: int = 0
+        self, pair: tuple[int, int], capacity: int | None, *, window: npt.ArrayLike = (), words: int = 0
     ) -> None:
-        if capacity is not None and not len(window) <= capacity >= 1:
-            raise ValueError(f"capacity {capacity} is below 1 or too small for a window of {len(window)}")
+        ids: list[int] = np.asarray(window, np.int64).tolist()
+        if capacity is not None and not len(ids) <= capacity >= 1:
+            raise ValueError(f"capacity {capacity} is below 1 or too small for a window of {len(ids)}")
         self.pair = pair
         self.capacity = capacity
         self._stream = WordStream(*pair, drawn=words)
         self._ready = self._stream.ready
-        self._list = [int(id_) for id_ in window]
+        self._list = ids
         self._head = 0
         self._array: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._low = self._high = 0
@@ -157,9 +158,10 @@ class ShuffleRing:
             self._move(self._stream.take(len(part)) % sizes, part)
         return out
 
-    def snapshot(self) -> tuple[list[int], int]:
-        """Return the window, the front first, and the number of words drawn in this epoch."""
-        return self._array[self._low : self._high].tolist() + self._list[self._head :], self._stream.drawn
+    def snapshot(self) -> tuple[npt.NDArray[np.int64], int]:
+        """Return a copy of the window, the front first, and the number of words drawn in this epoch."""
+        rest = np.array(self._list[self._head :], np.int64)
+        return np.concatenate([self._array[self._low : self._high], rest]), self._stream.drawn
 
     def _settle(self) -> None:
         """Bring the whole window into the list, and words into `ready`."""

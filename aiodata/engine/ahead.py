@@ -11,7 +11,7 @@ from aiodata.engine.channel import Buffer, fill
 from aiodata.engine.handoff import HandOff
 from aiodata.engine.plan import load_seeds, save_seeds
 from aiodata.engine.run import Run
-from aiodata.engine.source import NeedsCallersLoop
+from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -79,6 +79,8 @@ async def _apart(
                 start, seeds = found.cursor(found.length or 0), None
                 yield found
         except NeedsCallersLoop:
+            if run.stepped:
+                raise NeedsLoop from None  # there is no loop here; the iterator makes one
             # Found only now, in an inner dataset: go on at the same element, on the loop the coroutines belong to.
             if seeds is not None:
                 load_seeds(child.plan, seeds)

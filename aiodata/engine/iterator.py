@@ -13,7 +13,7 @@ from aiodata.engine.position import cursor
 from aiodata.engine.session import Session
 from aiodata.engine.source import NeedsLoop
 from aiodata.engine.state import cursor_of, make_state
-from aiodata.errors import EndedEarlyError
+from aiodata.errors import EndedEarlyError, StateError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,8 +50,11 @@ class DatasetIterator(Generic[T_co]):
         if state is not None:
             start = cursor_of(state, self._plan)
             load_seeds(self._plan, state["seeds"])
-        self._session = Session(self._plan, start)
-        self._finished = state is not None and state["finished"]
+        try:
+            self._session = Session(self._plan, start)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise StateError(f"this is not a saved state: its position does not fit the pipeline ({error})") from error
+        self._finished = False
         self._hand: tuple[Origin, int] | None = None
         """Where the block in hand begins; the block itself would hold its elements."""
         self._rows = _NOTHING
@@ -59,6 +62,7 @@ class DatasetIterator(Generic[T_co]):
         self._pulls = self._until_clock = 1
         self._breathed = self._slept = monotonic()
         self._reported = False
+        self._suspect = True
 
     # State
 
@@ -69,7 +73,7 @@ class DatasetIterator(Generic[T_co]):
         `Dataset.iterate(state=...)` on an equal pipeline, also in another process, goes on with exactly that element.
         """
         position = self._session.start if self._hand is None else cursor(self._hand[0], self._hand[1] + self._taken)
-        return make_state(self._plan, position, self._session.seeds, self._finished)
+        return make_state(self._plan, position, self._session.seeds)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state`, from the next pull on; what was read ahead is dropped.
@@ -104,11 +108,14 @@ class DatasetIterator(Generic[T_co]):
             Exception: The element failed; the next call goes on behind it.
         """
         while True:
+            started = monotonic() if self._suspect else 0.0
             try:
                 for element in self._rows:
                     self._taken += 1
                     self._until_clock -= 1
                     if not self._until_clock:
+                        if started and monotonic() - started > SLOW_SECONDS:
+                            self._report(monotonic() - started)
                         await self._look_at_clock()
                     return element  # type: ignore[no-any-return]
             except StopAsyncIteration as error:
@@ -123,12 +130,12 @@ class DatasetIterator(Generic[T_co]):
             if self._finished or self._session.closed:
                 raise StopAsyncIteration
             self._session.check(asynchronous=True)
-            while self._replaced:
-                await self._replaced.pop().aclose()
-            await self._look_at_clock()
-            if self._session.closed:
-                raise EndedEarlyError("the iterator was closed while it was being read")
             try:
+                while self._replaced:
+                    await self._replaced.pop().aclose()
+                await self._look_at_clock()
+                if self._session.closed:
+                    raise EndedEarlyError("the iterator was closed while it was being read")
                 block = await self._session.fetch_async()
             except BaseException:
                 await self.aclose()
@@ -143,10 +150,9 @@ class DatasetIterator(Generic[T_co]):
         """
         now = monotonic()
         spent = now - self._breathed
-        pulls, self._pulls = self._pulls, 1 if spent > FAST_SECONDS else min(2 * self._pulls, 16)
+        self._pulls = 1 if spent > FAST_SECONDS else min(2 * self._pulls, 16)
         self._until_clock = self._pulls
-        if spent > SLOW_SECONDS * pulls and self._rows is not _NOTHING:
-            self._report(spent / pulls)
+        self._suspect = spent > SLOW_SECONDS and not self._reported  # or was it the reader that took so long?
         self._breathed = now
         if now - self._slept > BREATH_SECONDS:
             await asyncio.sleep(0)

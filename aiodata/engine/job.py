@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from aiodata.engine.workers import wait_out
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -16,9 +18,12 @@ __all__ = ["Job", "as_failure"]
 class Job:
     """A task of a run, whose errors go to whoever reads its results.
 
+    It is cancelled through anyio's cancel scope, which cancels it again whenever it waits: a user's coroutine that
+    swallows a cancellation does not keep the run alive.
+
     Args:
         body: What it does.
-        failed: Gets what ends it before its time, if that is not the run or `stop`.
+        failed: Gets what ends it before its time, if that is not the run.
     """
 
     def __init__(
@@ -27,34 +32,36 @@ class Job:
         self._body: Callable[[], Coroutine[Any, Any, None]] | None = body
         self._failed: Callable[[BaseException], object] | None = failed
         self._scope = anyio.CancelScope()
-        self.dismissed = False
-        """Whether the run has ended it."""
-        self.ended = asyncio.Event()
-        """Set when the task has ended, or can never begin."""
+        self._task = asyncio.get_running_loop().create_task(self._work(), name="aiodata")
 
-    async def work(self) -> None:
-        """Do the work; what the run starts."""
+    async def _work(self) -> None:
         assert self._body is not None
         try:
             with self._scope:
                 await self._body()
         except BaseException as error:
-            # An exception keeps its frames alive and they keep their variables; a reader that is still referred to
-            # from here would make that a cycle.
+            # Not raised again: asyncio stops its loop for KeyboardInterrupt and SystemExit out of a task. The reader
+            # raises it, in its own task. An exception keeps its frames alive and they keep their variables; a reader
+            # that is still referred to from here would make that a cycle.
             failed, self._failed, self._body = self._failed, None, None
-            if failed is not None and not (isinstance(error, asyncio.CancelledError) and self.dismissed):
+            if failed is not None and not (isinstance(error, asyncio.CancelledError) and self._scope.cancel_called):
                 failed(as_failure(error))
             del failed
-            # Not raised again: asyncio stops its loop for KeyboardInterrupt and SystemExit out of a task, and keeps
-            # the frames of a cancelled one in a cycle. The reader raises it, in its own task.
         finally:
             self._failed = self._body = None
-            self.ended.set()
+
+    def when_ended(self, call: Callable[[Job], object]) -> None:
+        """Call `call` with this job once its task has ended, however that came about."""
+        self._task.add_done_callback(lambda _: call(self))
+
+    def cancel(self) -> None:
+        """Cancel the task, if it has not ended."""
+        self._scope.cancel()
 
     async def stop(self) -> None:
         """Cancel the task and wait until it has ended."""
-        self._scope.cancel()
-        await self.ended.wait()
+        self.cancel()
+        await wait_out(self._task)
 
 
 def as_failure(error: BaseException) -> Any:

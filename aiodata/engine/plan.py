@@ -51,7 +51,7 @@ class Plan:
         has_coroutines: Runs the user's own coroutines, which belong to the user's loop.
         reads_ahead: Is a plain look-ahead, so that everything behind it may run on a loop of its own.
         options: Options that hold for this stage and those that it reads.
-        seeds: The seed generator that this stage's dataset owns, if any; `aiodata.random.Seeds`.
+        seeds: The seed generator that this stage's dataset owns, if any, as `aiodata.random.Seeds`.
         rows: Rows that every element is known to have along its first axis.
     """
 

@@ -10,8 +10,6 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Job
 from aiodata.engine.plan import Plan, detachable
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 BREATH_SECONDS = 0.005
+_begun: set[Run] = set()
+"""Runs that have begun and not ended. Whoever drops an iterator in a reference cycle leaves it to the collector, which
+must find the iterator alone: asyncio closes a generator that the collector has found in a task of its own."""
 logger = logging.getLogger("aiodata")
 
 
@@ -72,11 +73,7 @@ class Run:
         self._generators: dict[int, _Owned] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
-        self._supervisor: asyncio.Task[None] | None = None
-        self._unstarted: list[Job] = []
-        self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
-        self._group: Any = None
-        self._stop: asyncio.Event | None = None
+        self._jobs: set[Job] = set()
         self._ended: asyncio.Future[None] | None = None
         self._breathed = monotonic()
         self._switch_interval: float | None = None
@@ -153,32 +150,9 @@ class Run:
             failed: Must hand what ends it before its time to the reader, who would wait for ever else.
         """
         job = Job(body, failed)
-        self._jobs.add(job)
-        if self._group is not None:
-            self._group.start_soon(job.work)
-            return job
-        self._unstarted.append(job)
-        if self._supervisor is None:
-            self._stop = asyncio.Event()
-            self._supervisor = asyncio.get_running_loop().create_task(self._supervise(self._stop), name="aiodata")
+        self._jobs.add(job)  # asyncio itself holds tasks weakly
+        job.when_ended(self._jobs.discard)
         return job
-
-    async def _supervise(self, stop: asyncio.Event) -> None:
-        """Hold the task group of the run: the only one, so that no generator ever yields inside one."""
-        try:
-            async with anyio.create_task_group() as group:
-                self._group = group
-                for job in self._unstarted:
-                    group.start_soon(job.work)
-                self._unstarted.clear()
-                await stop.wait()
-                group.cancel_scope.cancel()
-        finally:
-            self._group = None
-            for job in self._jobs:
-                job.ended.set()  # one that was cancelled before its first step has never run
-            for channel in list(self._channels):
-                channel.close()
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a blocking function in one of the run's own threads for files."""
@@ -221,6 +195,7 @@ class Run:
 
     def begin(self) -> None:
         """Note that reading begins; applies the options that are global to the process."""
+        _begun.add(self)
         if self.options.switch_interval_seconds is not None:
             self._switch_interval = sys.getswitchinterval()
             sys.setswitchinterval(self.options.switch_interval_seconds)
@@ -245,6 +220,7 @@ class Run:
                 cancelled = error
         if self._switch_interval is not None:
             sys.setswitchinterval(self._switch_interval)
+        _begun.discard(self)
         if self._ended is not None:
             self._ended.set_result(None)
         if cancelled is not None:
@@ -252,6 +228,10 @@ class Run:
                 raise cancelled
             finally:
                 del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+
+    def abandon(self) -> None:
+        """Let go of a run whose loop has closed, and with it everything that could be ended in order."""
+        _begun.discard(self)
 
     def close(self) -> None:
         """End a run that has no loop: one that is stepped by hand, or has not begun."""
@@ -265,12 +245,11 @@ class Run:
     async def _end_tasks(self) -> None:
         for channel in list(self._channels):
             channel.close()
-        for job in self._jobs:
-            job.dismissed = True
-        if self._supervisor is not None and self._stop is not None:
-            self._stop.set()
-            await wait_out(self._supervisor)
-            self._supervisor = None
+        jobs = list(self._jobs)
+        for job in jobs:
+            job.cancel()
+        for job in jobs:
+            await job.stop()
 
     async def _close_generators(self) -> None:
         """Close generators, downstream first; an error in a user's clean-up is logged and does not stop the others."""
@@ -278,6 +257,8 @@ class Run:
         while self._generators:
             generator = self._generators.popitem()[1].generator
             try:
+                while generator.ag_running and not self.stepped:
+                    await asyncio.sleep(0)  # a step of it that was cancelled has still to take its last turn
                 await generator.aclose()
             except asyncio.CancelledError as error:
                 cancelled = error

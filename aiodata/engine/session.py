@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -192,11 +191,13 @@ class Session:
     def _close_soon(self) -> None:
         if self.run.closed or self._loop is None:
             return
-        with contextlib.suppress(RuntimeError):  # a closed loop has cancelled and closed everything itself
+        try:
             if _running_loop() is self._loop:
                 self._loop.call_soon(_start_closing, self)
             else:
                 self._loop.call_soon_threadsafe(_start_closing, self)
+        except RuntimeError:  # a closed loop has cancelled and closed everything itself
+            self.run.abandon()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -15,22 +15,16 @@ __all__ = ["cursor_of", "describe", "make_state"]
 VERSION = 1
 
 
-def make_state(plan: Plan, position: Cursor | None, seeds: list[Any], finished: bool) -> dict[str, Any]:
+def make_state(plan: Plan, position: Cursor | None, seeds: list[Any]) -> dict[str, Any]:
     """Make the state of an iterator over `plan`.
 
     Args:
         plan: The pipeline.
-        position: Cursor of the next element; None before the first one.
+        position: Cursor of the next element; None before the first one. At the end it is that of what would follow the
+            last element: opening there finds the end again, and leaves seed generators as the end left them.
         seeds: The seed generators as they were before the iterator was opened.
-        finished: Whether the end has been reached.
     """
-    return {
-        "version": VERSION,
-        "pipeline": describe(plan),
-        "position": position,
-        "seeds": seeds,
-        "finished": finished,
-    }
+    return {"version": VERSION, "pipeline": describe(plan), "position": position, "seeds": seeds}
 
 
 def cursor_of(state: Any, plan: Plan) -> Cursor | None:
@@ -39,7 +33,7 @@ def cursor_of(state: Any, plan: Plan) -> Cursor | None:
     Raises:
         StateError: It is not a state, or one of another version or pipeline; the first difference is named.
     """
-    if not isinstance(state, dict) or not {"version", "pipeline", "position", "seeds", "finished"} <= state.keys():
+    if not isinstance(state, dict) or not {"version", "pipeline", "position", "seeds"} <= state.keys():
         raise StateError(f"this is not a saved state: {state!r:.80}")
     if state["version"] != VERSION:
         raise StateError(f"the state has version {state['version']!r}; this library reads version {VERSION}")

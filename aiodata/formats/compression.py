@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
 
 from aiodata.errors import CorruptRecordError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["COMPRESSION_TYPES", "Decompressor", "check_compression_type"]
 
@@ -46,32 +42,56 @@ class Decompressor:
         self._path = path
         self._engine = zlib.decompressobj(self._bits)
         self._begun = False
+        self._data = b""
         self._read = 0
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Decompress `data`, giving pieces of at most 1 MiB, so that no input makes a huge one.
+    @property
+    def is_fed(self) -> bool:
+        """Whether there is data that has not been decompressed yet."""
+        return bool(self._data)
+
+    def feed(self, data: bytes) -> None:
+        """Take more of the file, when all that came before has been decompressed."""
+        self._data = data
+        self._read += len(data)
+
+    def read(self) -> bytes:
+        """Decompress, giving at most 1 MiB, so that no input makes a huge piece; b"" is not the end.
 
         Raises:
-            CorruptRecordError: The data is not what it says it is.
+            CorruptRecordError: The data is not what it says it is; all that comes before has been given.
         """
-        self._read += len(data)
-        while data:
-            if self._engine.eof:
-                data = self._next_member(data)
-                if not data:
-                    return
-            self._begun = True
+        found: list[bytes] = []
+        room = LARGEST_PIECE
+        while self._data and room:
             try:
-                piece = self._engine.decompress(data, LARGEST_PIECE)
-            except zlib.error as error:
-                raise CorruptRecordError(
-                    f"the {self._name} data is damaged, or the file is not {self._name}: {error}",
-                    self._path,
-                    offset=self._read - len(data),
-                ) from error
-            data = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
+                piece = self._step(room)
+            except CorruptRecordError:
+                if not found:
+                    raise
+                break  # the next call comes upon it again
             if piece:
-                yield piece
+                found.append(piece)
+                room -= len(piece)
+        return b"".join(found)
+
+    def _step(self, room: int) -> bytes:
+        """Decompress up to `room` bytes of one member; leaves everything as it is when that fails."""
+        if self._engine.eof:
+            self._data = self._next_member(self._data)
+            if not self._data:
+                return b""
+        self._begun = True
+        try:
+            piece = self._engine.decompress(self._data, room)
+        except zlib.error as error:
+            raise CorruptRecordError(
+                f"the {self._name} data is damaged, or the file is not {self._name}: {error}",
+                self._path,
+                offset=self._read - len(self._data),
+            ) from error
+        self._data = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
+        return piece
 
     def _next_member(self, data: bytes) -> bytes:
         if self._members:

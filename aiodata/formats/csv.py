@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import count, pairwise
-from operator import index
+from operator import index, is_
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ from aiodata.formats.csv_columns import TEXT, Column, CsvColumns, FloatColumn, I
 
 __all__ = ["compile_columns", "decode_csv"]
 
-_NUMBER_NAMES = {"float", "int"} | {np.dtype(code).name for code in "efdbhilqBHILQ"}
+_DTYPES = [np.dtype(code) for code in "efdbhilqBHILQ"]
+_NUMBER_NAMES = {"float", "int"} | {dtype.name for dtype in _DTYPES}
 _PLAIN = {int, str, bytes, type}
+_FIXED = _PLAIN | {float, np.str_, np.bytes_} | {dtype.type for dtype in _DTYPES} | set(map(type, _DTYPES))
+_WRAPS = {list, tuple}
+_KEPT = _FIXED | _WRAPS
 _MOST_COMPILED = 256
+_MOST_RECENT = 4
 
 
 def decode_csv(
@@ -66,19 +71,20 @@ def decode_csv(
     Source: tf.io.decode_csv, RFC 4180.
     """
     columns = _compiled(record_defaults, field_delim, use_quote_delim, na_value, select_cols)
+    if isinstance(records, (bytes, str)):
+        return columns.decode_line(_text(records))
     if isinstance(records, np.ndarray):
         if records.ndim == 0:
             return columns.decode_line(_text(records.item()))
         decoded = columns.decode_lines(_texts(records.ravel().tolist()))
         return decoded if records.ndim == 1 else tuple([values.reshape(records.shape) for values in decoded])
-    if isinstance(records, (bytes, str)):
-        return columns.decode_line(_text(records))
     if isinstance(records, (list, tuple)):
         return columns.decode_lines(_texts(records))
     raise TypeError(f"records must be bytes, str, or a list or array of them, not {type(records).__name__}")
 
 
 _compiled_columns: dict[Any, CsvColumns] = {}
+_recent: tuple[tuple[Any, ...], ...] = ()  # what `_compiled` was given last and returned; replaced, never changed
 
 
 def _compiled(
@@ -89,16 +95,64 @@ def _compiled(
     select_cols: Sequence[int] | None,
 ) -> CsvColumns:
     """Check the arguments of `decode_csv`, once for each set of them: a map calls it for every element."""
+    global _recent
+    for kept, wraps, kept_cols, delim, quoting, missing, found in _recent:
+        if (
+            (field_delim is delim and use_quote_delim is quoting and na_value is missing)
+            and (_same_wrapped(record_defaults, kept, wraps) if wraps else _same(record_defaults, kept))
+            and (select_cols is kept_cols if kept_cols is None else _same(select_cols, kept_cols))
+        ):
+            return found  # type: ignore[no-any-return]
     if isinstance(record_defaults, (str, bytes)):
         raise TypeError("record_defaults must be a list with one entry per column, not one text")
-    selected = None if select_cols is None else tuple(select_cols)
-    key = (_defaults_key(record_defaults), field_delim, use_quote_delim, na_value, selected)
+    # Copies: another thread may change the lists while the columns are made, which must not be kept for other entries.
+    entries = list(record_defaults)
+    kinds = set(map(type, entries))
+    if list in kinds:
+        entries = [list(entry) if type(entry) is list else entry for entry in entries]
+    selected = select_cols if select_cols is None else tuple(select_cols)
+    found = _looked_up(entries, field_delim, use_quote_delim, na_value, selected)
+    if kinds <= _KEPT and (selected is None or {int}.issuperset(map(type, selected))):
+        wraps = []
+        if not kinds.isdisjoint(_WRAPS):
+            wraps = [type(entry) if type(entry) in _WRAPS and len(entry) == 1 else None for entry in entries]
+            entries = [entry[0] if wrap else entry for entry, wrap in zip(entries, wraps, strict=True)]
+        if _FIXED.issuperset(map(type, entries)):  # nothing in them can change
+            memo = (entries, wraps, selected, field_delim, use_quote_delim, na_value, found)
+            _recent = (memo, *_recent[: _MOST_RECENT - 1])
+    return found
+
+
+def _same(given: Any, kept: Sequence[Any]) -> bool:
+    """Tell whether a list or tuple holds the very objects that were kept; equal ones may mean something else."""
+    return given.__class__ in _WRAPS and len(given) == len(kept) and all(map(is_, given, kept))
+
+
+def _same_wrapped(given: Any, kept: Sequence[Any], wraps: Sequence[type | None]) -> bool:
+    """Tell the same of entries of which some were kept as what was alone in a list or tuple, of the type in `wraps`."""
+    if given.__class__ not in _WRAPS or len(given) != len(kept):
+        return False
+    for entry, value, wrap in zip(given, kept, wraps, strict=False):
+        if wrap is None:
+            if entry is not value:
+                return False
+        elif entry.__class__ is not wrap or len(entry) != 1 or entry[0] is not value:
+            return False
+    return True
+
+
+def _looked_up(
+    record_defaults: Sequence[Any], field_delim: str, use_quote_delim: bool, na_value: str, select_cols: Any
+) -> CsvColumns:
+    """Return the columns that were compiled for equal arguments before, or compile them."""
+    arguments = (field_delim, use_quote_delim, na_value, select_cols)
+    key = (_defaults_key(record_defaults), *arguments)
     try:
         found = _compiled_columns.get(key)
     except TypeError:  # something unhashable, such as a dict: no default that anyone should write
-        return compile_columns(record_defaults, field_delim, use_quote_delim, na_value, selected)
+        return compile_columns(record_defaults, *arguments)
     if found is None:
-        found = compile_columns(record_defaults, field_delim, use_quote_delim, na_value, selected)
+        found = compile_columns(record_defaults, *arguments)
         if len(_compiled_columns) >= _MOST_COMPILED:
             _compiled_columns.clear()
         _compiled_columns[key] = found
@@ -122,8 +176,9 @@ def _defaults_key(record_defaults: Iterable[Any]) -> tuple[Any, ...]:
         elif kind in _PLAIN:
             key.append(value)
         elif isinstance(value, (np.ndarray, np.generic)):
-            texts = tuple(value.ravel().tolist()) if value.dtype.kind in "OSTU" else None
-            key += (value.dtype, value.shape, texts or value.tobytes())
+            dtype = value.dtype
+            texts = tuple(value.ravel().tolist()) if dtype.kind in "OSTU" else None
+            key += (dtype, value.shape, texts or value.tobytes())
         else:
             key.append(repr(value) if kind is list or kind is tuple else value)
     key.append(floats.tobytes())

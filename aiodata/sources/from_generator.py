@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Tally, counted
+from aiodata.engine.block import Block, Tally, counted, pull
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
@@ -103,7 +103,7 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool) -> AsyncIt
     iterator = iter(iterable)
     try:
         if skip:
-            next(islice(iterator, taken, taken), None)
+            pull(iterator, taken)
         stateful = hasattr(iterable, "state_dict")
         size = 1
         while True:
@@ -123,7 +123,8 @@ async def _await_each(run: Run, iterable: AsyncIterable[Any], taken: int, skip: 
     try:
         if skip:
             for _ in range(taken):
-                await anext(iterator, None)
+                with contextlib.suppress(Exception):  # it was given before; the iterator may go on behind it
+                    await anext(iterator, None)
         while True:
             origin = _origin(iterable, taken)
             try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
+from io import FileIO
 from typing import TYPE_CHECKING, Any
 
-import aiofiles
+from aiofiles.threadpool import wrap
 
 from aiodata.engine.workers import wait_out
 
@@ -16,7 +19,10 @@ __all__ = ["LocalFile"]
 
 
 class LocalFile:
-    """One open local file, read forward.
+    """One local file, read forward.
+
+    Opening and the first read are one call in a thread, and so is closing where that read has come to the end: handing
+    a call to a thread takes longer than reading a small file.
 
     Args:
         run: The run whose threads read it.
@@ -26,36 +32,55 @@ class LocalFile:
     def __init__(self, run: Run, path: str) -> None:
         self._run = run
         self.path = path
-        self._file: Any = None
+        self._file: FileIO | None = None
+        self._reader: Any = None
 
-    async def open(self, offset: int = 0) -> None:
-        """Open the file at a byte offset.
+    async def open(self, size: int, offset: int = 0) -> bytes:
+        """Open the file and read from a byte offset as `read` does.
 
         Raises:
-            OSError: It cannot be opened.
+            OSError: It cannot be opened or read.
         """
-        opening = asyncio.ensure_future(self._open(offset))
-        try:
-            await wait_out(opening)
-        finally:
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
-                self._file = opening.result()
-        if self._file is None:
-            opening.result()  # raises what went wrong
+        opening = asyncio.get_running_loop().run_in_executor(self._run.pools.files, self._begin, size, offset)
+        await wait_out(opening)
+        return opening.result()
 
-    async def _open(self, offset: int) -> Any:
-        file = await aiofiles.open(self.path, "rb", buffering=0, executor=self._run.pools.files)
+    def _begin(self, size: int, offset: int) -> bytes:
+        self._file = file = FileIO(self.path)
         if offset:
-            await file.seek(offset)
-        return file
+            file.seek(offset)
+        data = file.read(size) or b""
+        if data and _is_at_its_end(file, offset + len(data)):
+            more = file.read(size)  # a file system may not know the size
+            if more:
+                return data + more
+        elif data:
+            return data
+        self._file = None
+        file.close()
+        return data
 
     async def read(self, size: int) -> bytes:
-        """Read up to `size` bytes; b"" at the end."""
-        found: bytes = await self._file.read(size)
-        return found
+        """Read some bytes, about `size` at most; b"" at the end."""
+        if self._file is None:
+            return b""
+        if self._reader is None:
+            self._reader = wrap(self._file, executor=self._run.pools.files)
+        reading = asyncio.ensure_future(self._reader.read(size))
+        await wait_out(
+            reading
+        )  # a descriptor that is closed while a thread reads from it may be another file's by then
+        return reading.result() or b""
 
     async def aclose(self) -> None:
         """Close the file, also while the task is being cancelled."""
-        file, self._file = self._file, None
+        file, self._file, self._reader = self._file, None, None
         if file is not None:
-            await wait_out(asyncio.ensure_future(file.close()))
+            # Not a task: those are cancelled all together when asyncio.run ends, and the file would stay open.
+            await wait_out(asyncio.get_running_loop().run_in_executor(self._run.pools.files, file.close))
+
+
+def _is_at_its_end(file: FileIO, position: int) -> bool:
+    """Tell whether a regular file ends at `position`; /proc's, which say that they are empty, do not."""
+    status = os.fstat(file.fileno())
+    return stat.S_ISREG(status.st_mode) and 0 < status.st_size <= position

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, islice, repeat
+from itertools import cycle as endlessly
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodata.engine.block import Block, resumable
@@ -10,12 +12,17 @@ from aiodata.engine.position import Origin, cursor
 from aiodata.transforms._inputs import Inputs, Reader, saved_mark
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
 
 __all__ = ["Cycle", "cycle"]
+
+PORTION = 4096
+"""Elements that are taken at a time from readers, at most."""
+
+_ListIterator: type[Any] = type(iter([]))
 
 
 def cycle(
@@ -99,7 +106,7 @@ class Cycle:
                     else:
                         reader.take_in_hand(block)
                 else:
-                    yield self.in_turn()
+                    yield self.in_bulk() or self.in_turn()
         finally:
             await self.inputs.aclose()
 
@@ -118,6 +125,39 @@ class Cycle:
         """Give the origin of the next element."""
         marks = [None if reader is None else reader.mark() for reader in self.slots]
         return Origin(partial(_position, marks, self.turn, self.left, self.over, self.inputs.next))
+
+    def in_bulk(self) -> Block[Any] | None:
+        """Give what `in_turn` would, where it is known how many elements each reader has in hand; else give None."""
+        size, begun = self.block_length, self.block_length - self.left
+        numbers = [*range(self.turn, len(self.slots)), *range(self.turn)]
+        if self.over:
+            numbers = [number for number in numbers if self.slots[number] is not None]
+        readers = [self.slots[number] for number in numbers]
+        schedule = _schedule(readers, size, begun)
+        if schedule is None:
+            return None
+        until, taken = schedule
+        origin = self.snapshot()
+        spots = [None if reader is None else (reader.origin, reader.offset) for reader in readers]
+        origin.place = partial(_place_in_bulk, spots, size, begun)
+        rows: list[Any] = [None if reader is None else reader.rows for reader in readers]
+        turns = chain.from_iterable(map(repeat, rows[1:] + rows[:1], repeat(size)))
+        elements = map(next, islice(chain(repeat(rows[0], self.left), endlessly(turns)), until - begun))
+        computed = all(type(own) is _ListIterator for own, count in zip(rows, taken, strict=True) if count)
+        block: Block[Any] = (
+            # A list's iterator gives what has been computed, and no errors.
+            Block(origin, computed=list(elements), clean=True)
+            if computed
+            else Block(origin, rows=elements, length=until - begun)
+        )
+        for reader, count in zip(readers, taken, strict=True):
+            if reader is not None and count:
+                reader.offset += count
+                if computed and reader.offset == reader.stop:
+                    reader.rows = None
+        self.turn = numbers[until // size % len(numbers)]
+        self.left = size - until % size
+        return block
 
     def in_turn(self) -> Block[Any]:
         """Give elements from the readers in turn, until one needs its next block."""
@@ -163,6 +203,45 @@ class Cycle:
         self.left -= 1
         if not self.left:
             self.pass_on()
+
+
+def _schedule(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[int, list[int]] | None:
+    """Say how far readers get until it is the turn of one that has no element in hand, or for `PORTION` elements.
+
+    Args:
+        readers: The readers in turn, from the present one on; None for a dataset that has to be opened.
+        size: Elements in a turn.
+        begun: How many of them the present turn has had already.
+
+    Returns:
+        How many elements come until then, with those that the present turn has had, and how many each reader gives;
+        None if that is not known or nothing comes.
+    """
+    ends = []
+    for number, reader in enumerate(readers):
+        left = 0 if number else begun
+        if reader is not None and reader.rows is not None:
+            if reader.stop is None:
+                return None
+            left += reader.stop - reader.offset
+        turns, part = divmod(left, size)
+        ends.append((turns * len(readers) + number) * size + part)
+    until = min(*ends, begun + PORTION)
+    if until == begun:
+        return None
+    rounds, rest = divmod(until, len(readers) * size)
+    taken = [rounds * size + min(size, max(0, rest - number * size)) for number in range(len(readers))]
+    taken[0] -= begun
+    return until, taken
+
+
+def _place_in_bulk(spots: Sequence[tuple[Origin | None, int] | None], size: int, begun: int, offset: int) -> str | None:
+    rounds, rest = divmod(offset + begun, len(spots) * size)
+    number, part = divmod(rest, size)
+    spot = spots[number]
+    if spot is None or spot[0] is None:
+        return None
+    return spot[0].place(spot[1] + rounds * size + part - (0 if number else begun))
 
 
 def _place(log: list[tuple[Origin | None, int]], offset: int) -> str | None:

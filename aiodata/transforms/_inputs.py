@@ -32,7 +32,7 @@ class Reader:
         seeds: The dataset's seed generators as they were before it was opened.
     """
 
-    __slots__ = ("blocks", "channel", "inner", "offset", "origin", "outer", "rows", "seeds", "spot", "start")
+    __slots__ = ("blocks", "channel", "inner", "offset", "origin", "outer", "rows", "seeds", "spot", "start", "stop")
 
     def __init__(
         self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None, seeds: Any
@@ -48,12 +48,15 @@ class Reader:
         self.origin: Origin | None = None
         self.offset = 0
         self.rows: Iterator[Any] | None = None
+        self.stop: int | None = None
+        """Offset behind the last of the rows, where it is known."""
         self.spot: tuple[Origin | None, int] = (None, 0)
 
     def take_in_hand(self, block: Block[Any]) -> None:
         """Go on with a block's elements."""
         self.origin = block.origin
         self.offset = block.offset
+        self.stop = None if block.length is None else block.offset + block.length
         self.rows = block.rows()
 
     def mark(self) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block, Tally, pull, resumable
 from aiodata.engine.position import Origin
 from aiodata.shuffle_ring import ShuffleRing
-from aiodata.transforms._window_store import ColumnStore, RowStore
+from aiodata.transforms._window_store import ColumnStore, Given, RowStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -30,7 +30,9 @@ SNAPSHOT_LEAST = 4096
 """Elements given between two snapshots, at least."""
 
 PORTION = 4096
-"""Elements that are drawn at a time from columns."""
+"""Elements that are drawn at a time from what is computed."""
+
+_ListIterator: type[Any] = type(iter([]))
 
 
 class _Read:
@@ -67,7 +69,7 @@ class Window:
         self.next = 0
         """Number of the next pull."""
         self.reads: list[_Read] = []
-        self.given: list[int] = []
+        self.given = Given()
         """Numbers of the elements given since the snapshot."""
         self.origin: Origin | None = None
         self.pace = Tally(1)
@@ -88,10 +90,8 @@ class Window:
                     yield out
         while len(self.ring):
             self._snapshot_if_due()
-            if isinstance(self.store, ColumnStore):
-                yield self._given_columns(self.ring.drain(min(len(self.ring), PORTION)))
-            else:
-                yield Block(self._origin(), len(self.given), rows=self._drained(), length=len(self.ring))
+            yield self._give(self.ring.drain(min(len(self.ring), PORTION)))
+            await self.run.breathe()
 
     # Positions
 
@@ -104,10 +104,10 @@ class Window:
             return
         ids, words = self.ring.snapshot()
         numbers = ids if self.store is None else self.store.numbers(ids)
-        oldest = min(numbers, default=self.next)
+        oldest = int(numbers.min()) if len(numbers) else self.next
         keep = max(0, bisect_right(self.reads, oldest, key=lambda read: read.first) - 1)
         self.reads = self.reads[keep:]
-        self.given = []
+        self.given = Given()
         first = self.reads[0] if self.reads else None
         saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, first)
         self.origin = Origin(saved, partial(_place, self.given, self.reads))
@@ -137,21 +137,29 @@ class Window:
         self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
         if rest is None:
             return None
-        return Block(rest.origin, rest.offset + self.next - self.reads[-1].first, rows=rest.rows())
+        taken = self.next - self.reads[-1].first
+        length = None if rest.length is None else rest.length - taken
+        return Block(rest.origin, rest.offset + taken, rows=rest.rows(), length=length)
 
     # The input
 
     async def _through(self, block: Block[Any]) -> AsyncGenerator[Block[Any], None]:
         """Take a block into the window, and give what comes out meanwhile."""
-        if block.columns is not None and self._takes_columns(block):
-            for given in self._through_columns(block):
+        body = block.columns
+        computed = body is not None
+        if not computed or not self._takes_columns(block):
+            self._spill()
+            body = block.rows()
+            # A list's iterator gives what has been computed, and no errors.
+            computed = block.length is not None and (computed or type(body) is _ListIterator)
+        self.reads.append(_Read(self.next, block))
+        self._snapshot_if_due()
+        if computed:
+            for given in self._in_bulk(body, block.length or 0):
                 yield given
                 await self.run.breathe()
             return
-        self._spill()
-        self.reads.append(_Read(self.next, block))
-        self._snapshot_if_due()
-        rows = block.rows()
+        rows: Iterator[Any] = body
         async with aclosing(self._fill(rows)) as failures:
             async for failed in failures:
                 yield failed
@@ -176,14 +184,14 @@ class Window:
                 self.next += 1
             if failure is not None:
                 offset = len(self.given)
-                self.given.append(self.next)
+                self.given.singly().append(self.next)
                 self.next += 1
                 yield Block.failed(failure, self._origin(), offset)
 
     def _exchanged(self, rows: Iterator[Any]) -> Iterator[Any]:
         """Give an element for each one that is read; the window is full at the start and whenever one is given."""
         assert isinstance(self.store, RowStore)
-        elements, ring, given = self.store.elements, self.ring, self.given
+        elements, ring, given = self.store.elements, self.ring, self.given.singly()
         push, pop = ring.push, ring.pop
         number = self.next
         try:
@@ -212,65 +220,60 @@ class Window:
         finally:
             self.next = number
 
-    def _drained(self) -> Iterator[Any]:
-        elements = {} if self.store is None else self.store.elements  # type: ignore[union-attr]
-        while len(self.ring):
-            out = self.ring.pop()
-            self.given.append(out)
-            yield elements.pop(out)
-
-    # Columns
+    # What has been computed
 
     def _takes_columns(self, block: Block[Any]) -> bool:
         if self.store is None:
             self.store = ColumnStore(block.columns)
         return isinstance(self.store, ColumnStore) and self.store.fits(block.columns)
 
-    def _through_columns(self, block: Block[Any]) -> Iterator[Block[Any]]:
+    def _in_bulk(self, body: Any, length: int) -> Iterator[Block[Any]]:
+        """Take columns, or an iterator over so many computed rows, into the window, and give what comes out.
+
+        The window is not full at the start: for the element that filled it, one has come out.
+        """
         store, ring = self.store, self.ring
-        assert isinstance(store, ColumnStore)
-        assert block.length is not None
-        self.reads.append(_Read(self.next, block))
-        self._snapshot_if_due()
+        assert store is not None
         taken = 0
-        room = block.length if self.capacity is None else self.capacity - 1 - len(ring)
+        room = length if self.capacity is None else self.capacity - 1 - len(ring)
         if room > 0:
-            taken = min(room, block.length)
-            ring.extend(store.add(block.columns, 0, taken, self.next))
+            taken = min(room, length)
+            ring.extend(store.add(body, 0, taken, self.next))
             self.next += taken
-        while taken < block.length:
+        while taken < length:
             self._snapshot_if_due()
-            stop = min(block.length, taken + PORTION)
-            slots = store.add(block.columns, taken, stop, self.next)
+            stop = min(length, taken + PORTION)
+            ids = store.add(body, taken, stop, self.next)
             self.next += stop - taken
             taken = stop
-            yield self._given_columns(ring.advance(slots))
+            yield self._give(ring.advance(ids))
 
-    def _given_columns(self, slots: Any) -> Block[Any]:
-        assert isinstance(self.store, ColumnStore)
-        offset = len(self.given)
-        self.given.extend(self.store.numbers(slots))
-        return Block(self._origin(), offset, columns=self.store.take(slots), length=len(slots))
+    def _give(self, ids: Any) -> Block[Any]:
+        """Give elements that came out of the ring."""
+        store, origin, offset = self.store, self._origin(), len(self.given)
+        assert store is not None
+        self.given.extend(store.numbers(ids))
+        if isinstance(store, ColumnStore):
+            return Block(origin, offset, columns=store.take(ids), length=len(ids))
+        return Block(origin, offset, computed=store.take(ids), clean=True)
 
     def _spill(self) -> None:
         """Go on with rows: the input has elements that do not fit the columns so far."""
         if isinstance(self.store, ColumnStore):
             slots, words = self.ring.snapshot()
             numbers = self.store.numbers(slots)
-            self.store = RowStore(dict(zip(numbers, self.store.rows(slots), strict=True)))
+            self.store = RowStore(dict(zip(numbers.tolist(), self.store.rows(slots), strict=True)))
             self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=words)
         elif self.store is None:
             self.store = RowStore({})
 
 
-def _position(
-    pair: Any, seeds: Any, numbers: list[int], words: int, following: int, first: _Read | None
-) -> dict[str, Any]:
+def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, first: _Read | None) -> dict[str, Any]:
     begin = following if first is None else first.first
     return {
         "pair": list(pair),
         "seeds": seeds,
-        "window": [number - begin for number in numbers],
+        "window": (numbers - begin).tolist(),
         "words": words,
         "first": begin,
         "next": following,
@@ -278,10 +281,10 @@ def _position(
     }
 
 
-def _place(given: list[int], reads: list[_Read], offset: int) -> str | None:
-    if offset >= len(given):
+def _place(given: Given, reads: list[_Read], offset: int) -> str | None:
+    number = given.number(offset)
+    if number is None:
         return None
-    number = given[offset]
     read = reads[bisect_right(reads, number, key=lambda read: read.first) - 1]
     place: Callable[[int], str | None] = read.place
     return place(read.offset + number - read.first)

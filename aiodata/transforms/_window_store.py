@@ -1,8 +1,9 @@
-"""Where a shuffle keeps the elements of its window: a dictionary of rows, or slots in arrays."""
+"""Where a shuffle keeps the elements of its window, rows or columns, and which numbers it has given."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -10,9 +11,55 @@ from aiodata.columns import iterate, take_columns
 from aiodata.structure import flatten, map_structure, pack_like, same_structure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-__all__ = ["ColumnStore", "RowStore"]
+__all__ = ["ColumnStore", "Given", "RowStore"]
+
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+SMALL = 64
+"""Fewer numbers take less memory in a list than in an array of their own."""
+
+
+class Given:
+    """Numbers of the elements given since a snapshot: arrays of them, and lists where they come one by one.
+
+    It is asked for numbers while it grows, also by other threads: what is in it stays as it is.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, Any]] = []
+        """Each with how many there are before it; only the last one grows."""
+
+    def __len__(self) -> int:
+        """Count them."""
+        if not self._parts:
+            return 0
+        before, last = self._parts[-1]
+        return before + len(last)
+
+    def extend(self, numbers: Numbers) -> None:
+        """Add numbers, which nobody changes from now on."""
+        if len(numbers) < SMALL:
+            self.singly().extend(numbers.tolist())
+        else:
+            self._parts.append((len(self), numbers))
+
+    def singly(self) -> list[int]:
+        """Give the list to append single numbers to, until the next call of `extend`."""
+        if not self._parts or not isinstance(self._parts[-1][1], list):
+            self._parts.append((len(self), []))
+        last: list[int] = self._parts[-1][1]
+        return last
+
+    def number(self, offset: int) -> int | None:
+        """Give the number at an offset; None where nothing has been given yet."""
+        for before, part in reversed(self._parts):
+            if offset >= before:
+                return int(part[offset - before]) if offset - before < len(part) else None
+        return None
 
 
 class RowStore:
@@ -21,7 +68,17 @@ class RowStore:
     def __init__(self, elements: dict[int, Any]) -> None:
         self.elements = elements
 
-    def numbers(self, ids: list[int]) -> list[int]:
+    def add(self, rows: Iterator[Any], start: int, stop: int, number: int) -> Numbers:
+        """Keep the next `stop - start` of rows, the first one having the given number; give their ids."""
+        following = number + stop - start
+        self.elements.update(zip(range(number, following), islice(rows, stop - start), strict=True))
+        return np.arange(number, following)
+
+    def take(self, ids: Numbers) -> list[Any]:
+        """Take elements out."""
+        return list(map(self.elements.pop, ids.tolist()))
+
+    def numbers(self, ids: Numbers) -> Numbers:
         """Give the numbers of ids."""
         return ids
 
@@ -54,7 +111,7 @@ class ColumnStore:
             for ours, theirs in zip(self._arrays, flatten(columns), strict=True)
         )
 
-    def add(self, columns: Any, start: int, stop: int, number: int) -> np.ndarray[Any, Any]:
+    def add(self, columns: Any, start: int, stop: int, number: int) -> Numbers:
         """Keep rows `start` to `stop` of columns, the first one having the given number; give their slots."""
         count = stop - start
         if len(self._free) < count:
@@ -77,7 +134,7 @@ class ColumnStore:
                 grown[:size] = array
                 self._arrays[number] = grown
 
-    def take(self, slots: np.ndarray[Any, Any]) -> Any:
+    def take(self, slots: Numbers) -> Any:
         """Take rows out of their slots, as columns, and free the slots."""
         columns = take_columns(pack_like(self._template, self._arrays), slots)
         for array in self._arrays:
@@ -86,11 +143,10 @@ class ColumnStore:
         self._free = np.concatenate([self._free, slots])
         return columns
 
-    def numbers(self, slots: Sequence[int] | np.ndarray[Any, Any]) -> list[int]:
-        """Give the numbers of the rows in slots."""
-        found: list[int] = self._numbers[np.asarray(slots, np.int64)].tolist()
-        return found
+    def numbers(self, slots: Numbers) -> Numbers:
+        """Give a copy of the numbers of the rows in slots."""
+        return self._numbers.take(slots)
 
-    def rows(self, slots: Sequence[int]) -> Iterator[Any]:
+    def rows(self, slots: Numbers) -> Iterator[Any]:
         """Iterate over the elements in slots."""
-        return iterate(take_columns(pack_like(self._template, self._arrays), np.asarray(slots, np.int64)))
+        return iterate(take_columns(pack_like(self._template, self._arrays), slots))

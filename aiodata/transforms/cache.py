@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.columns import freeze
-from aiodata.engine.block import Block, resumable
+from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.position import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     from aiodata.dataset import Dataset
     from aiodata.engine.position import Cursor
@@ -40,17 +41,35 @@ def cache(self: Dataset[T]) -> Dataset[T]:
 
     Source: `tf.data.Dataset.cache`, with the empty filename.
     """
-    return self.then("cache", partial(_cache, store=_Store()), count=lambda count: count)
+    store = _Store()
+    return self.then("cache", partial(_cache, store=store), count=lambda count: count, seeds=store)
 
 
 class _Store:
-    """What all iterators over one cached dataset share."""
+    """What all iterators over one cached dataset share.
+
+    It stands among the seed generators of a pipeline's state, for like theirs its own decides what later passes give:
+    the order of the pass that filled it.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[_Kept] | None = None
         """The elements, once complete."""
         self.begun: Any = None
-        """Cursor of the input's first element in the pass that filled it."""
+        """Cursor of the input's first element in the pass that filled it, or is to fill it."""
+
+    def save(self) -> Any:
+        """Give where the pass that filled the store began; None if it is not full."""
+        return None if self.blocks is None else self.begun
+
+    def load(self, saved: Any) -> None:
+        """Make sure that the store will be filled as it was, if it is not full."""
+        if self.blocks is None:
+            self.begun = saved
+
+    def restore(self, restored: set[int], saved: Any) -> None:
+        """Do as `load`."""
+        self.load(saved)
 
 
 class _Kept:
@@ -65,13 +84,35 @@ class _Kept:
 
 
 def _cache(run: Run, source: Source, *, start: Any, store: _Store) -> AsyncIterator[Block[Any]]:
-    begun, index, filling = start or (None, 0, False)
+    begun, index, filling = start or (store.begun, 0, False)
     if store.blocks is not None and not filling and (start is None or store.begun == begun):
         return _kept(store, store.blocks, index)
+    if begun is not None and not filling:
+        return _filled(run, source.open(begun), store, begun, index)
     return _keeping(source.open(begun), source.plan.cardinality(), store, index)
 
 
-async def _kept(store: _Store, blocks: list[_Kept], index: int) -> AsyncIterator[Block[Any]]:
+async def _filled(
+    run: Run, blocks: AsyncIterator[Block[Any]], store: _Store, begun: Cursor, index: int
+) -> AsyncIterator[Block[Any]]:
+    """Read the input again as it was read to fill the store, then give from the store."""
+    kept: list[_Kept] = []
+    async for block in blocks:
+        if block.columns is not None and block.length is not None:
+            kept.append(_Kept(None, freeze(block.sliced(0, block.length).columns), block.length))
+            continue
+        while (chunk := block.chunk(256)) is not None:
+            elements = [freeze(element) for element in chunk.computed or () if element.__class__ is not Failure]
+            kept.append(_Kept(elements, None, len(elements)))
+            await run.breathe()
+    if store.blocks is None:
+        store.begun, store.blocks = begun, kept
+    async with aclosing(_kept(store, kept, index)) as rest:
+        async for block in rest:
+            yield block
+
+
+async def _kept(store: _Store, blocks: list[_Kept], index: int) -> AsyncGenerator[Block[Any], None]:
     first = 0
     for kept in blocks:
         origin = Origin(partial(_position, store.begun, first, False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.block import Block, Failure
 from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.engine.position import Origin
 from aiodata.transforms.take import _nothing
 
 if TYPE_CHECKING:
@@ -64,8 +65,15 @@ async def _behind(run: Run, blocks: AsyncIterator[Block[Any]], count: int) -> As
             count -= skipped.length or 0
             for failure in skipped.computed or ():
                 if failure.__class__ is Failure:
-                    yield Block.failed(failure.exception, skipped.origin.within(skipped.here(), skipped.offset))
+                    yield Block(Origin(_begin), computed=[failure])
                     return
             await run.breathe()
+        if count:
+            continue
         rest = rest.remainder()
         yield rest.moved(rest.origin.within(rest.here(), rest.offset))
+
+
+def _begin() -> None:
+    """Give the position of a skip that failed: opening there skips, and fails, again."""
+    return None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import gzip
 import os
+import threading
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +15,9 @@ import pytest
 
 import aiodata
 from aiodata import Dataset, TextLineDataset
+from aiodata.engine import workers
 from aiodata.errors import CorruptRecordError
-from tests.programs import assert_gives, assert_same, collect, first, outcomes, to_list
+from tests.programs import assert_gives, assert_same, collect, first, outcomes, outcomes_async, pull_all, to_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,3 +185,262 @@ def test_leaving_early_leaves_no_file_open(tmp_path: Path) -> None:
 
 def test_cardinality_is_unknown(tmp_path: Path) -> None:
     assert TextLineDataset(str(tmp_path)).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+# Positions
+
+
+def starts_of(content: bytes) -> list[int]:
+    """Give the bytes of a file that its lines begin at."""
+    return [0, *(at + 1 for at in range(len(content) - 1) if content[at : at + 1] == b"\n")]
+
+
+RAGGED = b"\r\n".join(b"x" * length for length in (0, 1, 7, 0, 14, 15, 16, 17, 3, 40)) + b"\r\r\nlast\r"
+RAGGED_LINES = [line.replace(b"\r", b"") for line in RAGGED.split(b"\n")]
+PACKS: dict[str, Any] = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
+
+
+@pytest.mark.parametrize("size", [*range(1, 17), 1000])
+@pytest.mark.parametrize("content", [RAGGED, RAGGED.replace(b"\r", b""), RAGGED + b"\n"])
+def test_positions_are_bytes_and_lines_of_the_file(content: bytes, size: int, tmp_path: Path) -> None:
+    ds = TextLineDataset(write(tmp_path, "text", content), buffer_size=size)
+    starts = starts_of(content)
+    with ds.iterate() as iterator:
+        for taken in range(1, len(starts) + 1):
+            assert next(iterator) == RAGGED_LINES[taken - 1]
+            (offset, number), skip = iterator.state_dict()["position"]
+            assert offset == starts[number - 1]
+            assert number - 1 + skip == taken
+
+
+@pytest.mark.parametrize("packed", PACKS)
+@pytest.mark.parametrize("size", [1, 5, 16, None])
+@pytest.mark.parametrize("block", [1, 9, 30])
+def test_goes_on_at_every_line(
+    packed: str, size: int | None, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiodata.sources.text_line.BLOCK_BYTES", block)
+    ds = TextLineDataset(write(tmp_path, "text", PACKS[packed](RAGGED)), packed, buffer_size=size)
+    with ds.iterate() as iterator:
+        for taken in range(len(RAGGED_LINES) + 1):
+            with ds.iterate(iterator.state_dict()) as other:
+                assert_same(list(other), RAGGED_LINES[taken:])
+            assert next(iterator, None) == (RAGGED_LINES[taken] if taken < len(RAGGED_LINES) else None)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 10, 64])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_much_text_makes_several_blocks(
+    block: int, end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiodata.sources.text_line.BLOCK_BYTES", block)
+    lines = [b"x" * (length * 7 % 13) for length in range(200)]
+    ds = TextLineDataset(write(tmp_path, "text", end.join(lines) + end))
+    with ds.iterate() as iterator:
+        assert_same(list(iterator), lines)
+        (counters,) = [one for one in iterator.statistics() if one["stage"] == "text_line"]
+    assert counters["elements"] == 200
+    assert counters["bytes_read"] == sum(map(len, lines)) + 200 * len(end)
+    assert counters["blocks"] >= counters["bytes_read"] / max(block * 1.5, 12 + len(end))
+
+
+# Errors
+
+
+def kinds(outcome: list[Any]) -> list[Any]:
+    return [type(item) if isinstance(item, Exception) else item for item in outcome]
+
+
+@pytest.mark.parametrize("reads", [None, 1, 2])
+def test_a_missing_file_takes_the_place_of_one_line(reads: int | None, tmp_path: Path) -> None:
+    names = [write(tmp_path, "1", b"a"), str(tmp_path / "missing"), str(tmp_path), write(tmp_path, "2", b"b\nc")]
+    ds = TextLineDataset(names, num_parallel_reads=reads)
+    expected = [b"a", FileNotFoundError, IsADirectoryError, b"b", b"c"]
+    assert kinds(outcomes(ds)) == expected
+    assert kinds(asyncio.run(outcomes_async(ds))) == expected
+
+
+def test_one_missing_file_is_one_error(tmp_path: Path) -> None:
+    path = str(tmp_path / "missing")
+    (error,) = outcomes(TextLineDataset(path))
+    assert type(error) is FileNotFoundError
+    assert error.filename == path
+    assert error.__notes__ == [f"in text_line, element 0, from {path} line 1"]
+
+
+def test_a_name_that_cannot_be_one_is_an_error_in_its_place(tmp_path: Path) -> None:
+    assert kinds(outcomes(TextLineDataset(["a\0b", write(tmp_path, "2", b"b")]))) == [ValueError, b"b"]
+
+
+@pytest.mark.parametrize("packed", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("size", [None, 1, 7, 40])
+def test_a_damaged_file_ends_and_the_next_one_follows(packed: str, size: int | None, tmp_path: Path) -> None:
+    names = [
+        write(tmp_path, "cut", PACKS[packed](THREE)[:-3]),
+        write(tmp_path, "plain", THREE),
+        write(tmp_path, "good", PACKS[packed](THREE)),
+    ]
+    ds = TextLineDataset(names, packed, buffer_size=size)
+    expected = [*LINES, CorruptRecordError, CorruptRecordError, *LINES]
+    with ds.iterate() as iterator:
+        states, found = [iterator.state_dict()], []
+        for _ in expected:
+            try:
+                found.append(next(iterator))
+            except CorruptRecordError as error:
+                found.append(error)
+            states.append(iterator.state_dict())
+        assert next(iterator, None) is None
+    assert kinds(found) == expected
+    assert [error.path for error in found if isinstance(error, CorruptRecordError)] == names[:2]
+    assert found[3].__notes__ == [f"in text_line, element 3, from {names[0]} line 4"]
+    for number, state in enumerate(states):
+        with ds.iterate(state) as other:
+            assert kinds(pull_all(other)) == expected[number:]
+
+
+@pytest.mark.parametrize("size", [None, 1, 30, 40])
+def test_what_comes_before_a_damaged_part_is_given(size: int | None, tmp_path: Path) -> None:
+    names = [write(tmp_path, "garbage", gzip.compress(THREE) + b"garbage"), write(tmp_path, "2", gzip.compress(b"x"))]
+    *lines, error, last = outcomes(TextLineDataset(names, "GZIP", buffer_size=size))
+    assert_same([*lines, last], [*LINES, b"x"])
+    assert str(error).endswith(
+        "the GZIP data is damaged, or the file is not GZIP: Error -3 while decompressing data: incorrect header check"
+    )
+
+
+@pytest.mark.parametrize("size", [None, 1000])
+def test_more_than_a_piece_of_decompressed_data(size: int | None, tmp_path: Path) -> None:
+    content = b"x" * (1 << 20) + b"\n" + b"ab\n" * (1 << 19) + b"\n" * 1000
+    path = write(tmp_path, "bomb", gzip.compress(content))
+    lines = to_list(TextLineDataset(path, "GZIP", buffer_size=size))
+    assert lines == content.split(b"\n")[:-1]
+
+
+# Files that are not plain ones, and what is left of them
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Collect what is handed to threads."""
+    found: list[Any] = []
+    submit = workers._Threads.submit
+
+    def noting(pool: Any, function: Any, /, *args: Any, **named: Any) -> Any:
+        found.append(function)
+        return submit(pool, function, *args, **named)
+
+    monkeypatch.setattr(workers._Threads, "submit", noting)
+    return found
+
+
+@pytest.mark.parametrize(("content", "hops"), [(b"", 1), (THREE, 1), (b"x" * 15, 1), (b"x" * 16, 1), (b"x" * 17, 4)])
+def test_a_small_file_is_one_call_in_a_thread(content: bytes, hops: int, calls: list[Any], tmp_path: Path) -> None:
+    path = write(tmp_path, "text", content)
+    to_list(TextLineDataset(path, buffer_size=16))
+    assert len(calls) == hops
+
+
+def test_a_small_compressed_file_is_two_calls(calls: list[Any], tmp_path: Path) -> None:
+    path = write(tmp_path, "text", gzip.compress(THREE) * 5)
+    assert_same(to_list(TextLineDataset(path, "GZIP")), LINES * 5)
+    assert len(calls) == 2
+
+
+def test_a_file_that_grows_is_read_to_its_last_end(tmp_path: Path) -> None:
+    path = write(tmp_path, "text", b"one\ntwo\n")
+    with TextLineDataset(path, buffer_size=4).iterate() as iterator:
+        assert next(iterator) == b"one"
+        with open(path, "ab") as file:
+            file.write(b"three\nfour")
+        assert list(iterator) == [b"two", b"three", b"four"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/version"), reason="reads a file of /proc")
+@pytest.mark.parametrize("size", [1, 16, None])
+def test_a_file_that_says_it_is_empty_is_read(size: int | None) -> None:
+    with open("/proc/version", "rb") as file:
+        assert_same(to_list(TextLineDataset("/proc/version", buffer_size=size)), file.read().splitlines())
+
+
+def test_a_size_that_is_too_small_cuts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, "text", THREE * 9)
+    monkeypatch.setattr("aiodata.storage.local._is_at_its_end", lambda file, position: True)
+    for size in (1, 5, 64, 1000):
+        assert_same(to_list(TextLineDataset(path, buffer_size=size)), LINES * 9)
+
+
+def feed(path: str, *pieces: bytes) -> threading.Thread:
+    """Write into a FIFO from a thread, which opening it for reading lets go on."""
+
+    def work() -> None:
+        with open(path, "wb", buffering=0) as file:
+            for piece in pieces:
+                file.write(piece)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_a_fifo_is_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "fifo")
+    os.mkfifo(path)
+    thread = feed(path, b"one\nt", b"wo\nthr", b"ee")
+    assert_same(to_list(TextLineDataset(path)), LINES)
+    thread.join()
+
+
+def descriptors(path: str) -> int:
+    """Count this process's open descriptors of a file."""
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found += os.readlink(f"/proc/self/fd/{name}") == path
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+@pytest.mark.parametrize("way", ["cancel", "aclose"])
+def test_an_opening_that_is_given_up_leaves_no_file_open(way: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "fifo")
+    os.mkfifo(path)
+
+    async def work() -> None:
+        iterator = TextLineDataset(path).iterate()
+        pull = asyncio.ensure_future(anext(iterator))
+        await asyncio.sleep(0.05)  # it is opening by now, which waits for a writer
+        if way == "cancel":
+            pull.cancel()
+        ending = asyncio.ensure_future(iterator.aclose())
+        await asyncio.sleep(0.05)
+        thread = feed(path)
+        await asyncio.wait({pull, ending})
+        assert pull.cancelled() or isinstance(pull.exception(), aiodata.errors.EndedEarlyError)
+        await ending
+        thread.join()
+        assert descriptors(path) == 0
+
+    asyncio.run(work())
+    gc.collect()  # a file that were left to the collector would warn
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+@pytest.mark.parametrize("how", ["task", "loop"])
+def test_cancelling_at_any_moment_leaves_no_file_open(how: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "text", THREE * 200)
+
+    async def work(delay: float) -> None:
+        reading = asyncio.ensure_future(collect(TextLineDataset([path] * 3, buffer_size=256)))
+        await asyncio.sleep(delay)
+        if how == "loop":
+            return  # asyncio.run cancels all tasks
+        reading.cancel()
+        await asyncio.wait({reading})
+        assert descriptors(path) == 0
+
+    for number in range(60):
+        asyncio.run(work(number * 0.0003))
+        assert descriptors(path) == 0
+    gc.collect()

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset
+from aiodata.transforms import _cycle
 from tests.programs import (
     Boom,
     arr,
     assert_gives,
     assert_same,
     collect,
+    counted,
     failing,
     first,
     i64,
@@ -25,6 +29,7 @@ from tests.programs import (
     outcomes_async,
     to_list,
 )
+from tests.transforms.blocks import PIECES, Piece, check, dataset_of, outcomes_of, read
 
 LENGTHS = [[], [3], [0], [2, 0, 3], [1, 4, 2, 0, 0, 3, 5, 1], [6, 1, 1, 1, 6], [0, 0, 0, 2], [5, 5, 5, 5, 5]]
 
@@ -184,3 +189,53 @@ def test_cardinality_is_unknown_but_infinite_for_parallel_endless() -> None:
     assert endless.interleave(inner_of([1, 1]), 2).cardinality() == aiodata.UNKNOWN_CARDINALITY
     parallel = endless.interleave(inner_of([1, 1]), 2, num_parallel_calls=2)
     assert parallel.cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+# Elements in bulk
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    inner=st.lists(st.lists(PIECES, max_size=4), max_size=5),
+    cycle=st.integers(2, 4),
+    block=st.sampled_from([1, 1, 2, 3, 7, 10**9]),
+    portion=st.sampled_from([1, 5, 4096]),
+)
+def test_any_blocks_give_the_serial_order_places_and_positions(
+    inner: list[list[Piece]], cycle: int, block: int, portion: int
+) -> None:
+    def make() -> Dataset[Any]:
+        numbers = Dataset.range(len(inner))
+        return numbers.interleave(lambda n: dataset_of(inner[int(n)], 100 * int(n)), cycle, block)
+
+    expected = [outcomes_of(pieces, 100 * number) for number, pieces in enumerate(inner)]
+    order = [expected[value // 100][value % 100] for value in serial([len(one) for one in expected], cycle, block)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_cycle, "PORTION", portion)
+        check(make, order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_cycle.Cycle, "in_bulk", lambda self: None)
+        check(make, order)
+
+
+def test_what_is_computed_stays_in_lists() -> None:
+    def inner(n: Any) -> Dataset[Any]:
+        return dataset_of([Piece("list", 5), Piece("list", 6 + int(n))], 100 * int(n))
+
+    reading = read(Dataset.range(3).interleave(inner, cycle_length=2, block_length=2))
+    assert all(reading.computed)
+    assert len(reading.outcomes) == 36
+
+
+@pytest.mark.parametrize("block", [1, 2, 100])
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_sequential_form_computes_no_more_than_is_asked_for(count: int, block: int) -> None:
+    seen: list[list[Any]] = []
+
+    def inner(x: Any) -> Dataset[Any]:
+        ds, values = counted(Dataset.range(90))
+        seen.append(values)
+        return ds
+
+    first(Dataset.range(4).interleave(inner, cycle_length=3, block_length=block), count)
+    assert sum(map(len, seen)) == count

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset
+from aiodata.random import PairSource, get_seed
+from aiodata.shuffle_ring import ShuffleRing
+from aiodata.transforms import _window, _window_store
 from tests.programs import (
     Boom,
     assert_same,
@@ -29,6 +34,7 @@ from tests.programs import (
     repeated,
     to_list,
 )
+from tests.transforms.blocks import PIECES, Piece, check, dataset_of, outcomes_of, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -242,3 +248,61 @@ def test_order_does_not_depend_on_the_hash_seed() -> None:
 def test_cardinality_is_that_of_the_input() -> None:
     assert Dataset.range(5).shuffle(2).cardinality() == 5
     assert Dataset.range(5).repeat().shuffle(2).cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+# Elements in bulk
+
+
+def one_by_one(outcomes: list[Any], capacity: int | None) -> list[Any]:
+    """Say the order in plain Python: an error comes where it is met, and counts as no element."""
+    ring = ShuffleRing(PairSource(*get_seed(5), False).draw(), capacity)
+    out: list[Any] = []
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, str):
+            out.append(outcome)
+            continue
+        ring.push(number)
+        if ring.full:
+            out.append(outcomes[ring.pop()])
+    return out + [outcomes[ring.pop()] for _ in range(len(ring))]
+
+
+def shuffled(pieces: list[Piece], capacity: int | None) -> Dataset[Any]:
+    size = aiodata.UNKNOWN_CARDINALITY if capacity is None else capacity
+    return dataset_of(pieces).shuffle(size, seed=5, reshuffle_each_iteration=False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pieces=st.lists(PIECES, max_size=7),
+    capacity=st.sampled_from([1, 2, 3, 8, 40, None]),
+    portion=st.sampled_from([1, 4, 4096]),
+    snapshot=st.sampled_from([1, 6, 4096]),
+    small=st.sampled_from([0, 3, 64]),
+)
+def test_any_blocks_give_the_order_places_and_positions_of_single_elements(
+    pieces: list[Piece], capacity: int | None, portion: int, snapshot: int, small: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_window, "PORTION", portion)
+        patch.setattr(_window, "SNAPSHOT_LEAST", snapshot)
+        patch.setattr(_window_store, "SMALL", small)
+        check(lambda: shuffled(pieces, capacity), one_by_one(outcomes_of(pieces), capacity))
+
+
+@pytest.mark.parametrize("kind", ["list", "columns"])
+def test_long_blocks_that_are_computed_stay_so(kind: str) -> None:
+    pieces = [Piece(kind, 3000)] * 4 + [Piece(kind, 9000)]
+    reading = read(shuffled(pieces, 1000))
+    expected = one_by_one(outcomes_of(pieces), 1000)
+    assert reading.outcomes == expected
+    assert all(reading.computed)
+    assert [place() for place in reading.places] == [f"place {x}" for x in expected]
+    for number in (0, 1, 5000, 12_345, 20_999):
+        assert read(shuffled(pieces, 1000), reading.cursors[number]()).outcomes == expected[number:]
+
+
+def test_elements_are_computed_one_by_one_where_they_are_not_yet() -> None:
+    ds, seen = counted(dataset_of([Piece("list", 50), Piece("rows", 50), Piece("list", 50)]))
+    assert len(first(ds.shuffle(10, seed=1), 60)) == 60
+    assert len(seen) in (69, 70)
