@@ -8,7 +8,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aiodata.engine.plan import load_seeds
+from aiodata.engine.plan import load_seeds, save_seeds
 from aiodata.engine.position import cursor
 from aiodata.engine.session import Session
 from aiodata.engine.source import NeedsLoop
@@ -43,17 +43,10 @@ class DatasetIterator(Generic[T_co]):
     def __init__(self, plan: Plan, state: dict[str, Any] | None = None) -> None:
         self._plan = plan
         self._replaced: list[Session] = []
-        self._open(state)
+        self._begin_with(_opened(plan, state))
 
-    def _open(self, state: dict[str, Any] | None) -> None:
-        start = None
-        if state is not None:
-            start = cursor_of(state, self._plan)
-            load_seeds(self._plan, state["seeds"])
-        try:
-            self._session = Session(self._plan, start)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
-            raise StateError(f"this is not a saved state: its position does not fit the pipeline ({error})") from error
+    def _begin_with(self, session: Session) -> None:
+        self._session = session
         self._finished = False
         self._hand: tuple[Origin, int] | None = None
         """Where the block in hand begins; the block itself would hold its elements."""
@@ -84,11 +77,11 @@ class DatasetIterator(Generic[T_co]):
         Raises:
             StateError: The state is of another pipeline; the first difference is named.
         """
-        cursor_of(state, self._plan)
+        session = _opened(self._plan, state)
         self._session.close()
         if not self._session.run.closed:
             self._replaced.append(self._session)  # its loop is closing it; the next pull waits for that
-        self._open(state)
+        self._begin_with(session)
 
     def statistics(self) -> list[dict[str, Any]]:
         """Give the counters of each stage since the iterator was opened, in the order in which stages were opened."""
@@ -222,7 +215,7 @@ class DatasetIterator(Generic[T_co]):
         """Open the pipeline anew at the same place, on a private loop."""
         state = self.state_dict()
         self._session.close()
-        self._open(state)
+        self._begin_with(_opened(self._plan, state))
         self._session.begin(asynchronous=False, with_loop=True)
 
     def close(self) -> None:
@@ -276,3 +269,21 @@ class DatasetIterator(Generic[T_co]):
                 seconds,
                 ", ".join(stages),
             )
+
+
+def _opened(plan: Plan, state: dict[str, Any] | None) -> Session:
+    """Open a pipeline at a state, or at its start.
+
+    Raises:
+        StateError: The state does not fit; nothing has changed then.
+    """
+    if state is None:
+        return Session(plan, None)
+    start = cursor_of(state, plan)
+    before = save_seeds(plan)
+    try:
+        load_seeds(plan, state["seeds"])
+        return Session(plan, start)
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        load_seeds(plan, before)
+        raise StateError(f"this is not a saved state: its position does not fit the pipeline ({error})") from error

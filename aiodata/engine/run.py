@@ -6,13 +6,14 @@ import asyncio
 import logging
 import sys
 import weakref
+from contextlib import contextmanager
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Job
-from aiodata.engine.plan import Plan, detachable
+from aiodata.engine.plan import Plan, detachable, load_seeds, save_seeds
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, wait_out
@@ -133,6 +134,20 @@ class Run:
                     break
             else:
                 yield rest
+
+    @contextmanager
+    def reading_again(self, plan: Plan) -> Iterator[None]:
+        """Read an earlier part of an input once more, without a trace in its seed generators.
+
+        What is opened meanwhile finds them as they were there, and afterwards they are again as they are here.
+        """
+        before, restored = save_seeds(plan), self.restored
+        self.restored = set()
+        try:
+            yield
+        finally:
+            self.restored = restored
+            load_seeds(plan, before)
 
     # Running ahead
 
@@ -257,8 +272,7 @@ class Run:
         while self._generators:
             generator = self._generators.popitem()[1].generator
             try:
-                while generator.ag_running and not self.stepped:
-                    await asyncio.sleep(0)  # a step of it that was cancelled has still to take its last turn
+                await self._at_rest(generator)
                 await generator.aclose()
             except asyncio.CancelledError as error:
                 cancelled = error
@@ -269,6 +283,13 @@ class Run:
                 raise cancelled
             finally:
                 del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+
+    async def _at_rest(self, generator: Any) -> None:
+        """Wait for a step of a generator that was cancelled and has still to take its last turn."""
+        for _ in range(1000):
+            if self.stepped or not generator.ag_running:
+                return
+            await asyncio.sleep(0)
 
     async def _end_children(self) -> None:
         for child in self.children:

@@ -139,7 +139,7 @@ class _Unordered:
     async def blocks(self) -> AsyncIterator[Block[Any]]:
         while self.given:
             at, size = self.given[0]
-            chunk = await piece_of(self.run, self.source.open(at), size)
+            chunk = await self._read_again(at, size)
             block = await self.perform(chunk)
             self.given = self.given[1:]
             yield self._deliver((chunk.origin, chunk.offset, size), block)
@@ -168,7 +168,7 @@ class _Unordered:
             chunk: Block[Any] | None = None
             if self.pending:
                 at, size = self.pending[0]
-                chunk = await piece_of(self.run, self.source.open(at), size)
+                chunk = await self._read_again(at, size)
                 self.pending = self.pending[1:]
             elif not self.over:
                 chunk = await self.feed.chunk(self.grain())
@@ -183,6 +183,10 @@ class _Unordered:
             self.number += 1
             self.open[self.number] = (chunk.origin, chunk.offset, chunk.length or 0)
             return self.number, chunk
+
+    async def _read_again(self, at: Cursor, size: int) -> Block[Any]:
+        with self.run.reading_again(self.source.plan):
+            return await piece_of(self.run, self.source.open(at), size)
 
     async def _work(self) -> None:
         while (taken := await self._take()) is not None:

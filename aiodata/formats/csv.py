@@ -71,8 +71,10 @@ def decode_csv(
     Source: tf.io.decode_csv, RFC 4180.
     """
     columns = _compiled(record_defaults, field_delim, use_quote_delim, na_value, select_cols)
-    if isinstance(records, (bytes, str)):
-        return columns.decode_line(_text(records))
+    if isinstance(records, bytes):
+        return columns.decode_line(records.decode("utf-8", "surrogateescape"))
+    if isinstance(records, str):
+        return columns.decode_line(records)
     if isinstance(records, np.ndarray):
         if records.ndim == 0:
             return columns.decode_line(_text(records.item()))
@@ -125,18 +127,19 @@ def _compiled(
 
 def _same(given: Any, kept: Sequence[Any]) -> bool:
     """Tell whether a list or tuple holds the very objects that were kept; equal ones may mean something else."""
-    return given.__class__ in _WRAPS and len(given) == len(kept) and all(map(is_, given, kept))
+    return (type(given) is list or type(given) is tuple) and len(given) == len(kept) and all(map(is_, given, kept))
 
 
 def _same_wrapped(given: Any, kept: Sequence[Any], wraps: Sequence[type | None]) -> bool:
     """Tell the same of entries of which some were kept as what was alone in a list or tuple, of the type in `wraps`."""
-    if given.__class__ not in _WRAPS or len(given) != len(kept):
+    if type(given) not in _WRAPS or len(given) != len(kept):
         return False
     for entry, value, wrap in zip(given, kept, wraps, strict=False):
+        kind: Any = type(entry)
         if wrap is None:
             if entry is not value:
                 return False
-        elif entry.__class__ is not wrap or len(entry) != 1 or entry[0] is not value:
+        elif kind is not wrap or len(entry) != 1 or entry[0] is not value:
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 Fields become numbers by Python's `float` and `int`, held to ASCII and to no underscores; text stays the bytes it was.
 Many records are converted a column at a time. Only when that fails are they walked one by one, so that the error names
-the first bad record and its first bad field, as decoding that record alone would.
+the first bad record and its first bad field, as decoding that record alone would. Columns never change once made.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ class Column:
         index: Index of the column's field in a record.
         dtype: What the fields become: a float or integer dtype, or `object` for text (`bytes`).
         missing: What a missing field is read as, by the field's text; `None` if the column is required.
+        one: The dtype's 1, if it is a number's.
     """
 
-    __slots__ = ("dtype", "index", "missing")
+    __slots__ = ("dtype", "index", "missing", "one")
 
-    def __init__(self, index: int, dtype: np.dtype[Any], missing: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, index: int, dtype: np.dtype[Any], missing: Mapping[str, str | None], one: np.number[Any] | None = None
+    ) -> None:
         self.index = index
         self.dtype = dtype
         self.missing = missing
+        self.one: Any = one
 
     def scalar(self, field: str) -> Any:
         """Convert one field; raise `ValueError` or `OverflowError` if it cannot be."""
@@ -59,15 +63,9 @@ class Column:
 
 
 class FloatColumn(Column):
-    """A column of floats; what is beyond the dtype's range becomes infinite. `one` is the dtype's 1."""
+    """A column of floats; what is beyond the dtype's range becomes infinite."""
 
-    __slots__ = ("one",)
-
-    def __init__(
-        self, index: int, dtype: np.dtype[Any], missing: Mapping[str, str | None], one: np.floating[Any]
-    ) -> None:
-        super().__init__(index, dtype, missing)
-        self.one = one
+    __slots__ = ()
 
     def scalar(self, field: str) -> Any:
         """Convert one field; raise as `Column.scalar` does."""
@@ -82,27 +80,20 @@ class FloatColumn(Column):
 
     def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
         """Convert `count` fields; raise as `Column.scalar` does."""
-        # `float` takes longer than a dict does, so a column of few values is read value by value: a sample tells.
-        texts = dict.fromkeys(fields) if 4 * len(set(fields[:_SAMPLE])) <= 3 * _SAMPLE else fields
-        few = 2 * len(texts) <= count
-        convert = dict(zip(texts, map(float, texts), strict=True)).__getitem__ if few else float
+        convert: Any = float
+        if count > 2 * _SAMPLE and 4 * len(set(fields[:_SAMPLE])) <= 3 * _SAMPLE:
+            texts = dict.fromkeys(fields)
+            if 2 * len(texts) <= count:  # a look-up takes less than `float` does
+                convert = dict(zip(texts, map(float, texts), strict=True)).__getitem__
         values = np.fromiter(map(convert, fields), np.float64, count)
-        if self.dtype == values.dtype:
-            return values
         with np.errstate(over="ignore", under="ignore"):
             return values.astype(self.dtype, copy=False)
 
 
 class IntColumn(Column):
-    """A column of integers. `one` is the dtype's 1."""
+    """A column of integers."""
 
-    __slots__ = ("one",)
-
-    def __init__(
-        self, index: int, dtype: np.dtype[Any], missing: Mapping[str, str | None], one: np.integer[Any]
-    ) -> None:
-        super().__init__(index, dtype, missing)
-        self.one = one
+    __slots__ = ()
 
     def scalar(self, field: str) -> Any:
         """Convert one field; raise as `Column.scalar` does."""
@@ -168,12 +159,11 @@ class CsvColumns:
             raise DataError(f"record {record}: expected {least}{self.width} fields, got {len(row)}, in {_shown(line)}")
         odd = "_" in line or not line.isascii()
         try:  # the short way; whatever is wrong or missing is found again, and said, on the long one
-            fields = row if self._pick is None else self._pick(row)
+            fields: Any = row if self._pick is None else self._pick(row)
             for text in self._blanks:
                 if text in fields:
-                    fields = [
-                        column.missing.get(given, given) for column, given in zip(self.columns, fields, strict=False)
-                    ]
+                    pairs = zip(self.columns, fields, strict=False)
+                    fields = [column.missing.get(given, given) for column, given in pairs]
                     break
             if not odd or not self._odd_numbers(fields):
                 return tuple([scalar(field) for scalar, field in zip(self._scalars, fields, strict=False)])

@@ -67,9 +67,8 @@ class LocalFile:
         if self._reader is None:
             self._reader = wrap(self._file, executor=self._run.pools.files)
         reading = asyncio.ensure_future(self._reader.read(size))
-        await wait_out(
-            reading
-        )  # a descriptor that is closed while a thread reads from it may be another file's by then
+        # Waited for when cancelled, too: a descriptor that is closed under a reading thread may be another file's by then.
+        await wait_out(reading)
         return reading.result() or b""
 
     async def aclose(self) -> None:

@@ -126,9 +126,10 @@ class Inputs:
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved."""
         outer, inner, seeds = saved
-        blocks = self.source.open(outer)
-        chunk = await Feed(blocks).chunk(1)
-        await self.run.release(blocks)
+        with self.run.reading_again(self.source.plan):
+            blocks = self.source.open(outer)
+            chunk = await Feed(blocks).chunk(1)
+            await self.run.release(blocks)
         assert chunk is not None
         return self._open(chunk, inner, seeds)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import math
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +187,90 @@ def test_a_changed_list_of_defaults_is_seen() -> None:
     assert same(decode_csv("", defaults)[0], np.int8(4))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        (0.0, -0.0, np.float64(-0.0)),
+        (1, 1.0, np.float64(1)),
+        (1.0, np.float32(1), np.float32(1)),
+        (np.int16(1), np.int8(1), np.int8(1)),
+        ("1", b"2", b"2"),
+        (["int64"], "x", b"x"),
+        (["int64"], ["int32"], b"int32"),
+        ([0.0], [-0.0], np.float64(-0.0)),
+        ([0.0], 1.0, np.float64(1)),
+        (1.0, [2.0], np.float64(2)),
+        ((1.0,), [2], np.int64(2)),
+        ([np.float32(1)], [np.float32(2)], np.float32(2)),
+        ([1], np.array([2], np.int8), np.int8(2)),
+    ],
+)
+@pytest.mark.parametrize("container", [list, tuple])
+def test_an_entry_put_in_anothers_place_is_seen(before: Any, after: Any, value: Any, container: Any) -> None:
+    defaults = [b"-", before]
+    for _ in range(3):
+        decode_csv(",", container(defaults))
+        decode_csv(",", defaults)
+    defaults[1] = after
+    for _ in range(3):
+        assert same(decode_csv(",", defaults)[1], value)
+        assert same(decode_csv(",", container(defaults))[1], value)
+    defaults[1] = before
+    decode_csv(",", defaults)
+    if type(before) is list and type(after) is list:
+        before[:] = after
+        assert same(decode_csv(",", defaults)[1], value)
+
+
+def test_a_changed_inner_list_is_seen_whatever_it_becomes() -> None:
+    inner: list[Any] = ["int64"]
+    defaults = [inner, bytes]
+    assert decode_csv(",a", defaults) == decode_csv(",a", defaults) == (b"int64", b"a")
+    defaults[0] = "int64"
+    assert same(decode_csv("1,a", defaults)[0], np.int64(1))
+    defaults[0] = inner
+    inner.append("x")
+    with pytest.raises(ValueError, match=r"record_defaults\[0\] must hold one default or none, not 2"):
+        decode_csv(",a", defaults)
+    inner.clear()
+    assert same(decode_csv("1,a", defaults)[0], np.float64(1))
+    defaults.append(bytes)
+    assert decode_csv("1,a,b", defaults) == (1.0, b"a", b"b")
+
+
+def test_changed_other_arguments_are_seen() -> None:
+    defaults, select = [[0], b""], [0, 1]
+    assert decode_csv("1,a,b", defaults, select_cols=select) == (1, b"a")
+    select[1] = 2
+    assert decode_csv("1,a,b", defaults, select_cols=select) == (1, b"b")
+    assert fails("1,a,b", defaults) == "record 0: expected 2 fields, got 3, in '1,a,b'"
+    assert decode_csv("1;a,b", defaults, ";") == (1, b"a,b")
+    assert decode_csv('1,"a"', defaults) == (1, b"a")
+    assert decode_csv('1,"a"', defaults, use_quote_delim=False) == (1, b'"a"')
+    assert decode_csv("NA,NA", defaults, na_value="NA") == (0, b"")
+    assert decode_csv("1,NA", defaults) == (1, b"NA")
+
+
+def test_threads_with_lists_of_their_own_and_one_that_changes() -> None:
+    shared: list[Any] = [[0]]
+
+    def decode(number: int) -> bool:
+        own: list[Any] = [[number], np.float32(number)]
+        for step in range(300):
+            own[0][0] = number + step
+            if decode_csv(",", own) != (number + step, number):
+                return False
+            shared[0][0] = step  # another thread may change it before it is read: any of the values will do
+            if not 0 <= decode_csv("", shared)[0] < 300:
+                return False
+            if decode_csv("", [[step]]) != (step,):
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(decode, [1000, 2000, 3000, 4000]))
+
+
 # Numbers
 
 
@@ -233,6 +319,30 @@ def test_floats_out_of_range_become_infinite_or_zero_without_a_warning(dtype: An
     assert values[3] == (1e39 if dtype is np.float64 else np.inf)
     assert values[4] == (1e-46 if dtype is np.float64 else 0)
     assert values[5:].tolist() == ([65504, np.inf] if dtype is np.float16 else [65519, 65520])
+
+
+def test_columns_of_few_values_and_many_records() -> None:
+    fields = ["1.5", "-0", "0", "", "nan", "1e39", " 2 ", "NA"]
+    lines = [f"{fields[row % 8]},{row},{row % 2}" for row in range(400)]
+    arrays = assert_agree(lines, [[np.float32(7)], float, np.float16], na_value="NA")
+    expected = np.array([1.5, -0.0, 0, 7, np.nan, np.inf, 2, 7] * 50, np.float32)
+    assert arrays[0].tobytes() == expected.tobytes()
+    assert arrays[1].tolist() == list(range(400))
+    lines[300] = "1_0,1,1"
+    assert fails(lines, [[0.0], float, float], na_value="NA").startswith("record 300, column 0: '1_0' is not a valid")
+    lines[300] = ",1,x"
+    assert fails(lines, [[0.0], float, float], na_value="NA").startswith("record 300, column 2: 'x' is not a valid")
+    assert fails(lines, [float, float, float], na_value="N").startswith("record 3, column 0: required but missing")
+
+
+@pytest.mark.parametrize("text", ["a_b", "\u00e9", "", "x"])
+def test_text_beside_numbers_may_be_anything(text: str) -> None:
+    defaults = ["\u00e9_\udcff", [7], [0.5]]
+    arrays = assert_agree([f"{text},1,2.5", f"{text},,"], defaults)
+    expected = text.encode() or b"\xc3\xa9_\xff"
+    assert [array.tolist() for array in arrays] == [[expected, expected], [1, 7], [2.5, 0.5]]
+    assert "column 1: '1_0' is not a valid int64" in fails(f"{text},1_0,1", defaults)
+    assert "column 2: '\u0661' is not a valid float64" in fails(f"{text},1,\u0661", defaults)
 
 
 # Fields
@@ -302,6 +412,11 @@ def test_select_cols() -> None:
     assert arrays[0].tolist() == [b"a", b"b", b"c"]
     assert fails(["1,a,3", "1"], [bytes], select_cols=(1,)) == "record 1: expected at least 2 fields, got 1, in '1'"
     assert fails(["1", "2"], [bytes], select_cols=(1,)) == "record 0: expected at least 2 fields, got 1, in '1'"
+    wide = ["1" + ",x" * 20, "2" + ",y" * 3, ",z" * 9]
+    arrays = assert_agree(wide, [[0], b""], select_cols=[0, 1])
+    assert [array.tolist() for array in arrays] == [[1, 2, 0], [b"x", b"y", b"z"]]
+    words = "record 3: expected at least 2 fields, got 1, in '5'"
+    assert fails([*wide, "5"], [[0], b""], select_cols=[0, 1]) == words
     words = "record 1, column 2: 'y' is not a valid int64, in 'c,d,y'"
     assert fails(["a,b,1", "c,d,y"], [int], select_cols=[2]) == words
 
@@ -400,7 +515,7 @@ def test_name_is_accepted_and_ignored() -> None:
 
 
 def test_compiled_columns_decode_rows_and_count_from_where_they_are_told() -> None:
-    columns = pickle.loads(pickle.dumps(compile_columns([int, b"-"], select_cols=[0, 2])))
+    columns = pickle.loads(pickle.dumps(copy.deepcopy(compile_columns([int, b"-"], select_cols=[0, 2]))))
     assert [array.tolist() for array in columns.decode_rows([["1", "x", "a"], ["2", "y", ""]])] == [
         [1, 2],
         [b"a", b"-"],

@@ -283,7 +283,8 @@ def test_a_damaged_file_ends_and_the_next_one_follows(packed: str, size: int | N
     ds = TextLineDataset(names, packed, buffer_size=size)
     expected = [*LINES, CorruptRecordError, CorruptRecordError, *LINES]
     with ds.iterate() as iterator:
-        states, found = [iterator.state_dict()], []
+        states = [iterator.state_dict()]
+        found: list[Any] = []
         for _ in expected:
             try:
                 found.append(next(iterator))
@@ -424,6 +425,37 @@ def test_an_opening_that_is_given_up_leaves_no_file_open(way: str, tmp_path: Pat
 
     asyncio.run(work())
     gc.collect()  # a file that were left to the collector would warn
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+def test_a_file_is_not_closed_under_a_thread_that_reads(tmp_path: Path) -> None:
+    path = str(tmp_path / "fifo")
+    os.mkfifo(path)
+    written = threading.Event()
+
+    def write_late() -> None:
+        with open(path, "wb", buffering=0) as file:
+            file.write(b"one\n")
+            written.wait()
+
+    async def work() -> None:
+        thread = threading.Thread(target=write_late)
+        thread.start()
+        iterator = TextLineDataset(path).iterate()
+        assert await anext(iterator) == b"one"
+        pull = asyncio.ensure_future(anext(iterator))
+        await asyncio.sleep(0.05)  # it waits for more by now
+        pull.cancel()
+        await asyncio.sleep(0.05)
+        assert descriptors(path) == 2  # the writer's and the reader's
+        written.set()
+        await asyncio.wait({pull})
+        assert pull.cancelled()
+        await iterator.aclose()
+        thread.join()
+        assert descriptors(path) == 0
+
+    asyncio.run(work())
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")

@@ -1,4 +1,4 @@
-"""Datasets of a given block structure, and reading with all places and positions; what the tests in this folder share."""
+"""Datasets of a given block structure, and reading with all places and positions; for the tests in this folder."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_cardinality_is_unknown_but_infinite_for_parallel_endless() -> None:
 # Elements in bulk
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     inner=st.lists(st.lists(PIECES, max_size=4), max_size=5),
     cycle=st.integers(2, 4),

@@ -272,7 +272,7 @@ def shuffled(pieces: list[Piece], capacity: int | None) -> Dataset[Any]:
     return dataset_of(pieces).shuffle(size, seed=5, reshuffle_each_iteration=False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     pieces=st.lists(PIECES, max_size=7),
     capacity=st.sampled_from([1, 2, 3, 8, 40, None]),
