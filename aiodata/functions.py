@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Tally, resumable
 from aiodata.engine.position import locate
-from aiodata.structure import normalize
+from aiodata.structure import PLAIN, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,6 @@ def applied(
     block: Block[Any],
     label: str,
     index: Tally,
-    convert: Callable[[Any], Any] = normalize,
 ) -> Iterator[Any]:
     """Apply a plain function lazily to each element of a block.
 
@@ -62,7 +61,6 @@ def applied(
         block: Its rows are pulled one at a time.
         label: The stage's label, for the note that an error gets.
         index: Number of the block's first element in the stage's input; grows by the number of elements.
-        convert: Applied to each result; may raise `TypeError`.
     """
     rows = block.rows()
     origin = block.origin
@@ -74,7 +72,9 @@ def applied(
         try:
             for element in rows:
                 try:
-                    result = convert(function(*element) if element.__class__ is tuple else function(element))
+                    result = function(*element) if element.__class__ is tuple else function(element)
+                    if result.__class__ not in PLAIN:
+                        result = normalize(result)
                 except Exception as error:
                     locate(error, label, index.count + number - done, origin, block.offset + number)
                     raise

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "PLAIN",
     "array_of",
     "flatten",
     "is_namedtuple",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 # Types that `normalize` hands back at once; a set look-up costs less than a chain of isinstance checks.
-_PLAIN = frozenset({np.ndarray, int, float, bool, complex, str, bytes, *np.sctypeDict.values()})
+PLAIN = frozenset({np.ndarray, int, float, bool, complex, str, bytes, *np.sctypeDict.values()})
 
 
 def is_namedtuple(x: Any) -> bool:
@@ -175,7 +176,7 @@ def normalize(x: Any) -> Any:
     >>> normalize({"a": [1, 2]})
     {'a': array([1, 2])}
     """
-    if type(x) in _PLAIN:
+    if type(x) in PLAIN:
         return x
     if x is None:
         raise TypeError("the function returned None instead of an element; is a `return` missing?")
@@ -183,12 +184,14 @@ def normalize(x: Any) -> Any:
 
 
 def _component(x: Any) -> Any:
+    if type(x) is tuple and all(type(part) in PLAIN for part in x):
+        return x
     if isinstance(x, tuple):
-        parts = [part if type(part) in _PLAIN else _component(part) for part in x]
+        parts = [part if type(part) in PLAIN else _component(part) for part in x]
         kind: Any = type(x)
         return kind._make(parts) if hasattr(x, "_fields") else tuple(parts)
     if isinstance(x, dict):
-        return {key: part if type(part) in _PLAIN else _component(part) for key, part in x.items()}
+        return {key: part if type(part) in PLAIN else _component(part) for key, part in x.items()}
     return array_of(x) if isinstance(x, list) else x
 
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.bridge import Bridge
 from aiodata.engine.channel import Buffer, fill
 from aiodata.engine.handoff import HandOff
-from aiodata.engine.plan import load_seeds, save_seeds
+from aiodata.engine.plan import load_seeds, needs_loop, save_seeds
+from aiodata.engine.position import cursor
 from aiodata.engine.run import Run
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from aiodata.engine.block import Block
+    from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor
     from aiodata.engine.source import Source
 
@@ -38,10 +40,7 @@ def read_ahead(run: Run, source: Source, start: Cursor | None, size: int, label:
     """
     if run.apart is None or source.plan is not run.apart.inputs[0]:
         return _beside(run, source.open(start), size, label)
-    seeds = save_seeds(source.plan)
-    child = Run(source.plan, parent=run)
-    run.children.append(child)
-    return _apart(run, child, child.open(source.plan, start), (start, seeds), size, label)
+    return _Apart(run, source.plan, start, size, label).blocks()
 
 
 async def _beside(
@@ -58,42 +57,83 @@ async def _beside(
         await job.stop()
 
 
-async def _apart(
-    run: Run, child: Run, blocks: AsyncIterator[Block[Any]], begun: Any, size: int, label: str
-) -> AsyncIterator[Block[Any]]:
-    bridge: Bridge | None = None
-    try:
-        if not run.detaches:
-            async with aclosing(_beside(child, blocks, size, label)) as beside:
-                async for block in beside:
+class _Apart:
+    """The look-ahead that has a thread of its own; opened at once, like every stage."""
+
+    def __init__(self, run: Run, plan: Plan, start: Cursor | None, size: int, label: str) -> None:
+        self.run = run
+        self.plan = plan
+        self.start = start
+        self.size = size
+        self.label = label
+        self.seeds = save_seeds(plan)
+        self.last: Callable[[], Cursor] | None = None
+        """Gives the cursor behind what has been given."""
+        self.child, self.opened = self._open(start)
+
+    def _open(self, start: Cursor | None) -> tuple[Run, AsyncIterator[Block[Any]]]:
+        child = Run(self.plan, parent=self.run)
+        self.run.children.append(child)
+        return child, child.open(self.plan, start)
+
+    async def blocks(self) -> AsyncIterator[Block[Any]]:
+        if not self.run.detaches:
+            async with aclosing(self._beside_child()) as blocks:
+                async for block in blocks:
                     yield block
             return
-        counters = run.statistics.counters(label)
-        hand_off = HandOff(Buffer(size, counters))
+        self.child.stepped = not needs_loop(self.plan)
+        while True:
+            try:
+                async with aclosing(self._on_thread()) as blocks:
+                    async for block in blocks:
+                        yield block
+                return
+            except NeedsLoop:
+                # Found only now, in an inner dataset: go on at the same element, in a thread with a loop.
+                if self.run.stepped:
+                    raise  # the iterator makes a loop for everything
+                self.child, self.opened = self._open(self._behind())
+            except NeedsCallersLoop:
+                if self.run.stepped:
+                    raise NeedsLoop from None
+                break
+        async with aclosing(_beside(self.run, self.run.open(self.plan, self._behind()), self.size, self.label)) as rest:
+            async for block in rest:
+                yield block
+
+    def _behind(self) -> Cursor | None:
+        if self.last is not None:
+            return self.last()
+        load_seeds(self.plan, self.seeds)
+        return self.start
+
+    async def _beside_child(self) -> AsyncGenerator[Block[Any], None]:
+        try:
+            async with aclosing(_beside(self.child, self.opened, self.size, self.label)) as blocks:
+                async for block in blocks:
+                    yield block
+        finally:
+            await self.child.aclose()
+            self.run.children.remove(self.child)
+
+    async def _on_thread(self) -> AsyncGenerator[Block[Any], None]:
+        run, child = self.run, self.child
+        counters = run.statistics.counters(self.label)
         child.on_private_loop = True
-        bridge = Bridge(child, partial(fill, hand_off, blocks, counters), hand_off)
+        hand_off = HandOff(Buffer(self.size, counters), blocking=child.stepped)
+        bridge = Bridge(child, partial(fill, hand_off, self.opened, counters), hand_off)
         bridge.start()
-        start, seeds = begun
+        if not run.stepped:
+            run.guard()
         try:
             while (found := hand_off.get() if run.stepped else await hand_off.get_async()) is not None:
-                start, seeds = found.cursor(found.length or 0), None
+                self.last = partial(cursor, found.origin, found.offset + (found.length or 0))
                 yield found
-        except NeedsCallersLoop:
-            if run.stepped:
-                raise NeedsLoop from None  # there is no loop here; the iterator makes one
-            # Found only now, in an inner dataset: go on at the same element, on the loop the coroutines belong to.
-            if seeds is not None:
-                load_seeds(child.plan, seeds)
-            async with aclosing(_beside(run, run.open(child.plan, start), size, label)) as beside:
-                async for block in beside:
-                    yield block
-    finally:
-        if bridge is None:
-            await child.aclose()
-        else:
+        finally:
             bridge.stop()
             if run.stepped:
                 bridge.join()
             else:
                 await bridge.wait()
-        run.children.remove(child)
+            run.children.remove(child)

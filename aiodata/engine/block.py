@@ -8,7 +8,7 @@ common leading axis, whose slices are the elements. Stages that never look at si
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -231,15 +231,19 @@ class Block(Generic[T]):
 def pull(rows: Iterator[T], limit: int, seconds: float = 1e9) -> list[Any]:
     """Pull up to `limit` elements, with `Failure`s for errors; stop early, but not before one, after `seconds`."""
     found: list[Any] = []
-    deadline = monotonic() + seconds
+    timed = seconds < 1e9
+    deadline = monotonic() + seconds if timed else 0.0
+    step = 1 if timed else limit
     while len(found) < limit:
+        goal = min(limit, len(found) + step)
         try:
-            for element in rows:
-                found.append(element)
-                if len(found) >= limit or monotonic() > deadline:
-                    return found
+            found.extend(islice(rows, goal - len(found)))
         except Exception as error:
             found.append(Failure(error))
         else:
+            if len(found) < goal:
+                break
+        if timed and monotonic() > deadline:
             break
+        step *= 2
     return found

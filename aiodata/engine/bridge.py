@@ -37,7 +37,7 @@ async def serve(hand_off: HandOff, blocks: AsyncIterator[Block[Any]]) -> None:
 
 
 class Bridge:
-    """A thread with a loop that runs `body`, then ends `run`, then ends itself.
+    """A thread that runs `body`, then ends `run`, then ends itself; with a loop, unless the run is stepped.
 
     Args:
         run: The run whose stages live on that loop.
@@ -62,12 +62,24 @@ class Bridge:
 
     def _work(self) -> None:
         try:
-            with asyncio.Runner() as runner:
-                runner.run(self._main())
+            if self._run.stepped:
+                self._step()
+            else:
+                with asyncio.Runner() as runner:
+                    runner.run(self._main())
         except BaseException as error:  # the reader must hear of whatever ends this thread
             self._hand_off.end(as_failure(error))
         finally:
             self._finished.set_result(None)
+
+    def _step(self) -> None:
+        """Do the work with no loop: nothing in it waits but for room in the hand-off, and there the thread waits."""
+        try:
+            self._attend().send(None)
+        except StopIteration:
+            self._run.close()
+            return
+        raise RuntimeError("a stage that says it needs no event loop waited for one")
 
     async def _main(self) -> None:
         loop = asyncio.get_running_loop()

@@ -26,10 +26,12 @@ class HandOff:
     Args:
         buffer: How far ahead the writer may run. None means not at all: it computes a block only once the reader
             waits for one, and the block's lazy elements are then computed by the reader.
+        blocking: The writer has a thread but no loop: `room` then blocks instead of waiting.
     """
 
-    def __init__(self, buffer: Buffer | None) -> None:
+    def __init__(self, buffer: Buffer | None, blocking: bool = False) -> None:
         self.buffer = buffer
+        self._blocking = blocking
         self._lock = threading.Lock()
         self._items: deque[Block[Any] | End] = deque()
         self._waiting = 0
@@ -48,13 +50,21 @@ class HandOff:
     async def room(self) -> int:
         """Wait until there is room; give how many elements to compute next."""
         while True:
-            loop = asyncio.get_running_loop()
             with self._lock:
                 if free := self._free():
                     break
-                future = loop.create_future()
-                self._writer = _waker(loop, future)
-            await future
+                if self._blocking:
+                    gate = threading.Lock()
+                    gate.acquire()
+                    self._writer = gate.release
+                else:
+                    loop = asyncio.get_running_loop()
+                    future = loop.create_future()
+                    self._writer = _waker(loop, future)
+            if self._blocking:
+                gate.acquire()
+            else:
+                await future
         if self._closed:
             raise EndedEarlyError("the pipeline has been closed")
         return free

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from aiodata.engine.block import Block
-
-if TYPE_CHECKING:
-    from aiodata.options import Options
+from aiodata.options import Options
 
 __all__ = [
     "AUTOTUNE",
@@ -19,6 +17,7 @@ __all__ = [
     "UNKNOWN",
     "detachable",
     "load_seeds",
+    "merged_options",
     "needs_loop",
     "save_seeds",
 ]
@@ -99,6 +98,15 @@ def load_seeds(plan: Plan, saved: list[Any]) -> None:
     owners = [stage.seeds for stage in plan.walk() if stage.seeds is not None]
     for owner, state in zip(owners, saved, strict=True):
         owner.load(state)
+
+
+def merged_options(plan: Plan) -> Options:
+    """Give the options of a pipeline: those of all its stages, later ones over earlier ones, field by field."""
+    options = Options()
+    for stage in plan.walk():
+        if stage.options is not None:
+            options = stage.options.over(options)
+    return options
 
 
 def needs_loop(plan: Plan, apart_from: Plan | None = None) -> bool:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Job
-from aiodata.engine.plan import Plan, detachable, load_seeds, save_seeds
+from aiodata.engine.plan import Plan, detachable, load_seeds, merged_options, save_seeds
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, wait_out
-from aiodata.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 
     from aiodata.engine.block import Block, Tally
     from aiodata.engine.position import Cursor
+    from aiodata.options import Options
 
 __all__ = ["Run"]
 
@@ -67,7 +67,7 @@ class Run:
         self.statistics: Statistics = parent.statistics if parent else Statistics()
         self.restored: set[int] = parent.restored if parent else set()
         """Seed generators whose state has been set in this run, by identity."""
-        self.options: Options = parent.options if parent else _options(plan)
+        self.options: Options = parent.options if parent else merged_options(plan)
         self.on_private_loop: bool = parent is not None and parent.on_private_loop
         self.apart = detachable(plan) if parent is None else None
         """The look-ahead that may run on a private loop."""
@@ -75,6 +75,7 @@ class Run:
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
         self._jobs: set[Job] = set()
+        self._supervisor: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[None] | None = None
         self._breathed = monotonic()
         self._switch_interval: float | None = None
@@ -164,10 +165,37 @@ class Run:
             body: What the task does.
             failed: Must hand what ends it before its time to the reader, who would wait for ever else.
         """
+        self.guard()
         job = Job(body, failed)
         self._jobs.add(job)  # asyncio itself holds tasks weakly
         job.when_ended(self._jobs.discard)
         return job
+
+    def guard(self) -> None:
+        """Make sure that the run ends in order when its loop is shut down with the iterator still open.
+
+        `asyncio.run` cancels all tasks first, and then closes all async generators at once, which those that wait for
+        each other do not survive. So a supervisor task waits for being cancelled, and then ends the run.
+        """
+        root = self
+        while root.parent is not None and not root.on_private_loop:
+            root = root.parent
+        if root._supervisor is None and not root.closed and not root.on_private_loop:
+            root._supervisor = asyncio.get_running_loop().create_task(root._supervise(), name="aiodata")
+
+    async def _supervise(self) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if not self.closed:
+                await self.aclose()
+            raise
+
+    async def _end_supervisor(self) -> None:
+        if self._supervisor is not None and self._supervisor is not asyncio.current_task():
+            self._supervisor.cancel()
+            await wait_out(self._supervisor)
+        self._supervisor = None
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a blocking function in one of the run's own threads for files."""
@@ -228,7 +256,8 @@ class Run:
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
         cancelled: asyncio.CancelledError | None = None
-        for step in (self._end_tasks, self._close_generators, self._end_children, self.pools.close):
+        steps = [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._end_supervisor]
+        for step in steps:
             try:
                 await step()
             except asyncio.CancelledError as error:
@@ -295,11 +324,3 @@ class Run:
         for child in self.children:
             child.stepped = self.stepped
             await child.aclose()
-
-
-def _options(plan: Plan) -> Options:
-    options = Options()
-    for stage in plan.walk():
-        if stage.options is not None:
-            options = stage.options.over(options)
-    return options

@@ -18,7 +18,8 @@ __all__ = ["compile_columns", "decode_csv"]
 _DTYPES = [np.dtype(code) for code in "efdbhilqBHILQ"]
 _NUMBER_NAMES = {"float", "int"} | {dtype.name for dtype in _DTYPES}
 _PLAIN = {int, str, bytes, type}
-_FIXED = _PLAIN | {float, np.str_, np.bytes_} | {dtype.type for dtype in _DTYPES} | set(map(type, _DTYPES))
+_SCALARS = {dtype.type for dtype in _DTYPES}
+_FIXED = _PLAIN | _SCALARS | {float, np.str_, np.bytes_} | set(map(type, _DTYPES))
 _WRAPS = {list, tuple}
 _KEPT = _FIXED | _WRAPS
 _MOST_COMPILED = 256
@@ -121,7 +122,8 @@ def _compiled(
             entries = [entry[0] if wrap else entry for entry, wrap in zip(entries, wraps, strict=True)]
         if _FIXED.issuperset(map(type, entries)):  # nothing in them can change
             memo = (entries, wraps, selected, field_delim, use_quote_delim, na_value, found)
-            _recent = (memo, *_recent[: _MOST_RECENT - 1])
+            others = [other for other in _recent if other[-1] is not found]
+            _recent = (memo, *others[: _MOST_RECENT - 1])
     return found
 
 
@@ -178,6 +180,8 @@ def _defaults_key(record_defaults: Iterable[Any]) -> tuple[Any, ...]:
             floats.append(value)
         elif kind in _PLAIN:
             key.append(value)
+        elif kind in _SCALARS:
+            key.append(value.tobytes())
         elif isinstance(value, (np.ndarray, np.generic)):
             dtype = value.dtype
             texts = tuple(value.ravel().tolist()) if dtype.kind in "OSTU" else None

@@ -113,7 +113,7 @@ async def _lines(run: Run, *, start: Any, path: str, compression: str, chunk_byt
     first_number = number
     counters = run.statistics.counters("text_line")
     held: list[bytes] = []  # what has been read of a line without its end
-    failed: Block[bytes] | None = None
+    failed: list[Block[bytes]] = []
     file = LocalFile(run, path)
     try:
         async with aclosing(_pieces(run, file, compression, chunk_bytes, offset)) as pieces:
@@ -139,11 +139,11 @@ async def _lines(run: Run, *, start: Any, path: str, compression: str, chunk_byt
     except Exception as error:
         origin = _origin(path, offset, number)
         locate(error, "text_line", number - first_number, origin, 0)
-        failed = Block.failed(error, origin)
+        failed.append(Block.failed(error, origin))
     finally:
         await file.aclose()
-    if failed is not None:
-        yield failed
+    if failed:
+        yield failed.pop()  # not held: the error holds this frame by its traceback
     elif held:
         yield Block(_origin(path, offset, number), computed=_split(b"".join(held)), clean=True)
         counters.elements += 1

@@ -43,7 +43,10 @@ class LocalFile:
         """
         opening = asyncio.get_running_loop().run_in_executor(self._run.pools.files, self._begin, size, offset)
         await wait_out(opening)
-        return opening.result()
+        try:
+            return opening.result()
+        finally:
+            del opening  # else it, its error and this frame, which the error's traceback holds, would be a cycle
 
     def _begin(self, size: int, offset: int) -> bytes:
         self._file = file = FileIO(self.path)
@@ -67,9 +70,12 @@ class LocalFile:
         if self._reader is None:
             self._reader = wrap(self._file, executor=self._run.pools.files)
         reading = asyncio.ensure_future(self._reader.read(size))
-        # Waited for when cancelled, too: a descriptor that is closed under a reading thread may be another file's by then.
+        # Also when cancelled: a descriptor that is closed under a reading thread may be another file's by then.
         await wait_out(reading)
-        return reading.result() or b""
+        try:
+            return reading.result() or b""
+        finally:
+            del reading
 
     async def aclose(self) -> None:
         """Close the file, also while the task is being cancelled."""

@@ -264,5 +264,7 @@ def test_an_iterator_left_open_does_not_disturb_the_exit(kind: str, face: str, s
         timeout=15,
         cwd=Path(__file__).parents[2],
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # asyncio's debug mode reports steps of more than 0.1 s, which a busy machine makes of any
+    noise = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (done.returncode, done.stdout, noise) == (0, "", [])
     assert time.monotonic() - start < 5

@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,13 @@ async def test_each_element_may_have_a_timeout_of_its_own(folder: Path) -> None:
 
 
 async def test_an_iterator_that_is_closed_before_its_first_pull_does_not_look_like_the_end() -> None:
-    iterator = Dataset.range(10).prefetch(2).iterate()
+    never = asyncio.Event()
+
+    async def source() -> AsyncIterator[int]:
+        await never.wait()
+        yield 0
+
+    iterator = Dataset.from_generator(source).prefetch(2).iterate()
     reader = asyncio.create_task(anext(iterator))
     await asyncio.sleep(0)  # the reader is waiting in `anext` now
     await iterator.aclose()

@@ -272,6 +272,32 @@ def test_a_name_that_cannot_be_one_is_an_error_in_its_place(tmp_path: Path) -> N
     assert kinds(outcomes(TextLineDataset(["a\0b", write(tmp_path, "2", b"b")]))) == [ValueError, b"b"]
 
 
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize("packed", ["", "GZIP"])
+def test_an_error_that_was_dealt_with_is_gone(way: str, packed: str, tmp_path: Path) -> None:
+    names = [write(tmp_path, "plain", THREE) if packed else str(tmp_path / "missing")] * 3
+    kind = CorruptRecordError if packed else FileNotFoundError
+
+    async def read() -> int:
+        errors = 0
+        async with TextLineDataset(names, packed).iterate() as iterator:
+            while True:
+                try:
+                    await anext(iterator)
+                except StopAsyncIteration:
+                    return errors
+                except kind:
+                    errors += 1
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert (len(outcomes(TextLineDataset(names, packed))) if way == "sync" else asyncio.run(read())) == 3
+        assert [one for one in gc.get_objects() if type(one) is kind] == []
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("packed", ["GZIP", "ZLIB"])
 @pytest.mark.parametrize("size", [None, 1, 7, 40])
 def test_a_damaged_file_ends_and_the_next_one_follows(packed: str, size: int | None, tmp_path: Path) -> None:
@@ -447,8 +473,9 @@ def test_a_file_is_not_closed_under_a_thread_that_reads(tmp_path: Path) -> None:
         await asyncio.sleep(0.05)  # it waits for more by now
         pull.cancel()
         await asyncio.sleep(0.05)
-        assert descriptors(path) == 2  # the writer's and the reader's
+        still_open = descriptors(path)
         written.set()
+        assert still_open == 2  # the writer's and the reader's
         await asyncio.wait({pull})
         assert pull.cancelled()
         await iterator.aclose()
