@@ -12,7 +12,7 @@ from aiodata.engine.workers import wait_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["Job", "as_failure"]
+__all__ = ["Job", "Tasks", "as_failure"]
 
 
 class Job:
@@ -62,6 +62,53 @@ class Job:
         """Cancel the task and wait until it has ended."""
         self.cancel()
         await wait_out(self._task)
+
+
+class Tasks:
+    """The tasks of a run."""
+
+    def __init__(self) -> None:
+        self._jobs: set[Job] = set()
+        self._guard: asyncio.Task[None] | None = None
+
+    def spawn(self, body: Callable[[], Coroutine[Any, Any, None]], failed: Callable[[BaseException], object]) -> Job:
+        """Start a job, see `Job`."""
+        job = Job(body, failed)
+        self._jobs.add(job)  # asyncio itself holds tasks weakly
+        job.when_ended(self._jobs.discard)
+        return job
+
+    def guard(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Have `end` called when the loop is shut down.
+
+        `asyncio.run` cancels all tasks first, and then closes all async generators at once, which those that wait for
+        each other do not survive. So the guard, a task, waits for being cancelled.
+        """
+        if self._guard is None:
+            self._guard = asyncio.get_running_loop().create_task(self._watch(end), name="aiodata")
+
+    async def _watch(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if self._guard is not None:  # not dismissed
+                await end()
+            raise
+
+    async def end(self) -> None:
+        """Cancel all jobs and wait until they have ended."""
+        jobs = list(self._jobs)
+        for job in jobs:
+            job.cancel()
+        for job in jobs:
+            await job.stop()
+
+    async def end_guard(self) -> None:
+        """Dismiss the guard; the last step of ending a run."""
+        guard, self._guard = self._guard, None
+        if guard is not None and guard is not asyncio.current_task():
+            guard.cancel()
+            await wait_out(guard)
 
 
 def as_failure(error: BaseException) -> Any:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import Buffer, Channel
-from aiodata.engine.job import Job
+from aiodata.engine.job import Tasks
 from aiodata.engine.plan import Plan, detachable, load_seeds, merged_options, save_seeds
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 
     from aiodata.engine.block import Block, Tally
+    from aiodata.engine.job import Job
     from aiodata.engine.position import Cursor
     from aiodata.options import Options
 
@@ -54,8 +55,7 @@ class Run:
     """
 
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
-        self.plan = plan
-        self.parent = parent
+        self.plan, self.parent = plan, parent
         self.pools = Pools()
         self.closed = False
         self.stepped = False
@@ -74,8 +74,7 @@ class Run:
         self._generators: dict[int, _Owned] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
-        self._jobs: set[Job] = set()
-        self._supervisor: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._ended: asyncio.Future[None] | None = None
         self._breathed = monotonic()
         self._switch_interval: float | None = None
@@ -83,7 +82,7 @@ class Run:
     # Opening stages
 
     def open(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
-        """Open the stage of `plan`, and with it those that it reads, from the start or at a cursor.
+        """Open the stage of `plan`, and with it those that it reads.
 
         This needs no event loop and draws the seeds of shuffles, so it happens when the user's iterator is made.
         """
@@ -166,36 +165,15 @@ class Run:
             failed: Must hand what ends it before its time to the reader, who would wait for ever else.
         """
         self.guard()
-        job = Job(body, failed)
-        self._jobs.add(job)  # asyncio itself holds tasks weakly
-        job.when_ended(self._jobs.discard)
-        return job
+        return self._tasks.spawn(body, failed)
 
     def guard(self) -> None:
-        """Make sure that the run ends in order when its loop is shut down with the iterator still open.
-
-        `asyncio.run` cancels all tasks first, and then closes all async generators at once, which those that wait for
-        each other do not survive. So a supervisor task waits for being cancelled, and then ends the run.
-        """
+        """Make sure that the run ends in order also when its loop is shut down with the iterator still open."""
         root = self
         while root.parent is not None and not root.on_private_loop:
             root = root.parent
-        if root._supervisor is None and not root.closed and not root.on_private_loop:
-            root._supervisor = asyncio.get_running_loop().create_task(root._supervise(), name="aiodata")
-
-    async def _supervise(self) -> None:
-        try:
-            await asyncio.get_running_loop().create_future()
-        except asyncio.CancelledError:
-            if not self.closed:
-                await self.aclose()
-            raise
-
-    async def _end_supervisor(self) -> None:
-        if self._supervisor is not None and self._supervisor is not asyncio.current_task():
-            self._supervisor.cancel()
-            await wait_out(self._supervisor)
-        self._supervisor = None
+        if not root.closed and not root.on_private_loop:
+            root._tasks.guard(root.aclose)
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a blocking function in one of the run's own threads for files."""
@@ -213,7 +191,7 @@ class Run:
         """Pull `count` elements of `rows` into a list, letting the loop breathe; tell whether there were enough.
 
         Args:
-            into: Extended by the elements. An exception leaves those before it there.
+            into: Extended by the elements of `rows`. An exception leaves those before it there.
             rows: A block's rows.
             count: How many elements to pull.
             pace: Elements to pull between two looks at the clock; kept by the caller from call to call.
@@ -256,7 +234,7 @@ class Run:
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
         cancelled: asyncio.CancelledError | None = None
-        steps = [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._end_supervisor]
+        steps = [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._tasks.end_guard]
         for step in steps:
             try:
                 await step()
@@ -274,7 +252,7 @@ class Run:
                 del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
     def abandon(self) -> None:
-        """Let go of a run whose loop has closed, and with it everything that could be ended in order."""
+        """Let go of a run whose loop has closed."""
         _begun.discard(self)
 
     def close(self) -> None:
@@ -289,11 +267,7 @@ class Run:
     async def _end_tasks(self) -> None:
         for channel in list(self._channels):
             channel.close()
-        jobs = list(self._jobs)
-        for job in jobs:
-            job.cancel()
-        for job in jobs:
-            await job.stop()
+        await self._tasks.end()
 
     async def _close_generators(self) -> None:
         """Close generators, downstream first; an error in a user's clean-up is logged and does not stop the others."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
-import traceback
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import aclosing
 from time import perf_counter
@@ -16,10 +14,10 @@ from aiodata.engine.job import as_failure
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.position import locate
 from aiodata.engine.unordered import as_ready
-from aiodata.errors import WorkerError
 from aiodata.functions import applied, call, is_coroutine_function
 from aiodata.options import available_cores
 from aiodata.structure import normalize
+from aiodata.transforms._in_worker import compute, compute_installed, compute_portable, install, pickled
 from aiodata.transforms._vectorized import checked, columns_of, merged, vectorized_block
 
 if TYPE_CHECKING:
@@ -117,11 +115,11 @@ class _Work:
         """Call a plain function in the pool on each element of a portion."""
         elements = _elements(chunk)
         if self.executor == "thread":
-            results, seconds = await self._submit(_compute, self.function, elements)
+            results, seconds = await self._submit(compute, self.function, elements)
         elif self.executor == "process":
-            results, seconds = await self._submit(_compute_installed, elements)
+            results, seconds = await self._submit(compute_installed, elements)
         else:
-            results, seconds = await self._submit(_compute_portable, self.function, elements)
+            results, seconds = await self._submit(compute_portable, self.function, elements)
         cost = seconds / max(1, len(elements))
         # The first calls are the dearest (they fill caches), and a thread that waits for the interpreter counts the
         # wait: so what was cheap once is believed, and a rise only slowly.
@@ -135,7 +133,7 @@ class _Work:
         pool = self._pool
         if pool is None:
             if self.executor == "process":
-                pool = self.run.pools.processes(self.parallelism, _install, _pickled(self.function, self.label))
+                pool = self.run.pools.processes(self.parallelism, install, pickled(self.function, self.label))
             else:
                 pool = self.run.pools.threads(self.parallelism)
             self._pool = pool
@@ -243,62 +241,3 @@ def _parallelism(run: Run, calls: int, coroutine: bool) -> int:
 
 def _elements(chunk: Block[Any]) -> list[Any]:
     return list(chunk.rows()) if chunk.computed is None else chunk.computed
-
-
-def _compute(function: Callable[..., Any], elements: list[Any]) -> tuple[list[Any], float]:
-    """Call a function on elements in a worker, each error in its element's place; tell the seconds it took."""
-    results: list[Any] = []
-    start = perf_counter()
-    for element in elements:
-        if element.__class__ is Failure:
-            results.append(element)
-            continue
-        try:
-            results.append(normalize(call(function, element)))
-        except Exception as error:
-            results.append(Failure(error))
-    return results, perf_counter() - start
-
-
-def _compute_portable(function: Callable[..., Any], elements: list[Any]) -> tuple[list[Any], float]:
-    """Do as `_compute`, with errors that can cross to another process."""
-    results, seconds = _compute(function, elements)
-    return [_portable(result) if result.__class__ is Failure else result for result in results], seconds
-
-
-_function: Callable[..., Any] | None = None
-
-
-def _install(pickled: bytes) -> None:
-    """Receive the function once for all calls in this worker process."""
-    global _function
-    _function = pickle.loads(pickled)
-
-
-def _compute_installed(elements: list[Any]) -> tuple[list[Any], float]:
-    assert _function is not None
-    return _compute_portable(_function, elements)
-
-
-def _pickled(function: Callable[..., Any], label: str) -> bytes:
-    try:
-        return pickle.dumps(function)
-    except Exception as error:
-        error.add_note(f"in {label}: a function for executor='process' must be defined at the top level of a module")
-        raise
-
-
-def _portable(failure: Failure) -> Failure:
-    """Make sure that an exception survives being pickled, with its traceback as a note."""
-    error = failure.exception
-    trace = "".join(traceback.format_exception(error))
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-        if type(copy) is not type(error):
-            raise TypeError
-    except Exception:
-        described = WorkerError(f"{type(error).__name__}: {error}")
-        described.add_note(f"raised in a worker process:\n{trace}")
-        return Failure(described)
-    error.add_note(f"raised in a worker process:\n{trace}")
-    return failure

@@ -175,7 +175,7 @@ def test_interleave_of_real_files_never_has_more_open_than_its_cycle(tmp_path: P
     write_files(tmp_path, count=9, lines=3000)
     most = 0
     files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
-    ds = files.interleave(lambda path: TextLineDataset(path), cycle_length=2, num_parallel_calls=2)
+    ds = files.interleave(lambda path: TextLineDataset(path, buffer_size=512), cycle_length=2, num_parallel_calls=2)
     for number, _ in enumerate(ds):
         if number % 50 == 0:
             most = max(most, sum(path.startswith(str(tmp_path)) for path in descriptors().values()))
