@@ -87,7 +87,8 @@ def test_memory_stays_flat_while_hundreds_of_files_are_read(tmp_path: Path) -> N
     finally:
         tracemalloc.stop()
     assert len(held) == 6
-    assert held[-2] < held[1] + 200_000
+    # How many reads of 64 KiB are under way at a measuring point varies; a leak would raise the least of them too.
+    assert min(held[3:]) < min(held[:3]) + 100_000
 
 
 def test_a_pipeline_with_everything_can_be_read_twice() -> None:
