@@ -69,12 +69,16 @@ def applied(
     def applying() -> Iterator[Any]:
         nonlocal done
         number = done
+        plain: type | None = None  # the type of the last result, if it needs nothing done
         try:
             for element in rows:
                 try:
                     result = function(*element) if element.__class__ is tuple else function(element)
-                    if result.__class__ not in PLAIN:
-                        result = normalize(result)
+                    if result.__class__ is not plain:
+                        if result.__class__ in PLAIN:
+                            plain = result.__class__
+                        else:
+                            result = normalize(result)
                 except Exception as error:
                     locate(error, label, index.count + number - done, origin, block.offset + number)
                     raise

@@ -29,7 +29,7 @@ def measure(rounds: int) -> list[Row]:
     seconds = interleaved(competitors, rounds)
     for name in competitors:
         row = row_of(seconds, name, COUNT)
-        row.limit = LIMIT_US if "prefetch(8)" in name else None
+        row.limit = LIMIT_US if name == "aiodata, prefetch(8), for" else None
         rows.append(row)
     slow: Any = Dataset.range(STEPS).map(_slow)
     ahead = slow.prefetch(1)
