@@ -16,9 +16,9 @@ from aiodata.columns import iterate, slice_columns
 from aiodata.engine.position import Cursor, Origin, cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
-__all__ = ["Block", "Failure", "Tally", "counted", "pull", "recorded", "resumable"]
+__all__ = ["Block", "Failure", "Tally", "counted", "no_blocks", "pull", "recorded", "resumable"]
 
 T = TypeVar("T")
 
@@ -226,6 +226,12 @@ class Block(Generic[T]):
             dropped = len(pull(self._rows, count))
             self._taken += dropped
         return self.remainder(), dropped
+
+
+async def no_blocks() -> AsyncIterator[Block[Any]]:
+    """Give nothing: the blocks of an empty stage."""
+    return
+    yield
 
 
 def pull(rows: Iterator[T], limit: int, seconds: float = 1e9) -> list[Any]:

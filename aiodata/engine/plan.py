@@ -19,6 +19,7 @@ __all__ = [
     "load_seeds",
     "merged_options",
     "needs_loop",
+    "plan_of",
     "save_seeds",
 ]
 
@@ -98,6 +99,12 @@ def load_seeds(plan: Plan, saved: list[Any]) -> None:
     owners = [stage.seeds for stage in plan.walk() if stage.seeds is not None]
     for owner, state in zip(owners, saved, strict=True):
         owner.load(state)
+
+
+def plan_of(dataset: object) -> Plan | None:
+    """Give the plan of a dataset; None for anything else. Stages tell datasets by it: they do not know the class."""
+    plan = getattr(dataset, "plan", None)
+    return plan if isinstance(plan, Plan) else None
 
 
 def merged_options(plan: Plan) -> Options:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
-from aiodata.engine.plan import Plan, load_seeds, save_seeds
+from aiodata.engine.plan import load_seeds, plan_of, save_seeds
 from aiodata.engine.position import cursor, locate
 from aiodata.functions import call
 
@@ -112,8 +112,8 @@ class Inputs:
             raise element.exception
         try:
             dataset = call(self.function, element)
-            plan = getattr(dataset, "plan", None)
-            if not isinstance(plan, Plan):
+            plan = plan_of(dataset)
+            if plan is None:
                 raise TypeError(f"map_func must give a Dataset, not {type(dataset).__name__}")
         except Exception as error:
             locate(error, self.label, self.number - 1, chunk.origin, chunk.offset)

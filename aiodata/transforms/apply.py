@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aiodata.engine.plan import plan_of
 from aiodata.functions import check_callable
-from aiodata.transforms.concatenate import _dataset_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ def apply(self: Dataset[Any], transformation_func: Callable[[Dataset[Any]], Data
     Source: `tf.data.Dataset.apply`.
     """
     check_callable(transformation_func, "apply", "transformation_func")
-    dataset: object = transformation_func(self)
-    if not isinstance(dataset, _dataset_type(self)):
+    dataset = transformation_func(self)
+    if plan_of(dataset) is None:
         raise TypeError(f"apply: transformation_func must give a Dataset, not {type(dataset).__name__}")
-    return dataset  # type: ignore[no-any-return]
+    return dataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.engine.plan import INFINITE, UNKNOWN, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -39,15 +39,11 @@ def concatenate(self: Dataset[T], dataset: Dataset[T]) -> Dataset[T]:
 
     Source: `tf.data.Dataset.concatenate`.
     """
-    if not isinstance(dataset, _dataset_type(self)):
+    following = plan_of(dataset)
+    if following is None:
         raise TypeError(f"concatenate: dataset must be a Dataset, not {type(dataset).__name__}")
     own = self.plan.inputs if self.plan.name == "concatenate" else (self.plan,)
-    return self.then("concatenate", _concatenate, inputs=[*own, dataset.plan], count=_count)
-
-
-def _dataset_type(dataset: Dataset[Any]) -> type[Any]:
-    """Find the class `Dataset` without importing it: stages do not know it."""
-    return next(kind for kind in reversed(type(dataset).__mro__) if kind.__name__ == "Dataset")
+    return self.then("concatenate", _concatenate, inputs=[*own, following], count=_count)
 
 
 def _count(*counts: int) -> int:

@@ -7,9 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
-from aiodata.engine.block import Block
+from aiodata.engine.block import Block, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
-from aiodata.transforms.take import _nothing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -71,7 +70,7 @@ def _is_shuffle(plan: Plan) -> bool:
 
 def _repeat(run: Run, source: Source, *, start: Cursor | None, times: int, fused: bool) -> AsyncIterator[Block[Any]]:
     if times == 0:
-        return _nothing()
+        return no_blocks()
     epoch, seen, cursor = start or (0, False, None)
     return _epochs(run, source, source.open(cursor), times, fused or times == 1, epoch, seen)
 

@@ -6,10 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
-from aiodata.engine.block import Block, Failure
+from aiodata.engine.block import Block, Failure, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.engine.position import Origin
-from aiodata.transforms.take import _nothing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -54,7 +53,7 @@ def _count(available: int, least: int) -> int:
 
 def _skip(run: Run, source: Source, *, start: Cursor | None, count: int) -> AsyncIterator[Block[Any]]:
     if count < 0:
-        return _nothing()
+        return no_blocks()
     return _behind(run, source.open(start), count if start is None else 0)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
-from aiodata.engine.block import Block, Tally, counted
+from aiodata.engine.block import Block, Tally, counted, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
 
 if TYPE_CHECKING:
@@ -52,13 +52,8 @@ def _count(available: int, most: int) -> int:
 def _take(run: Run, source: Source, *, start: Cursor | None, count: int) -> AsyncIterator[Block[Any]]:
     taken, cursor = start or (0, None)
     if count >= 0 and taken >= count:
-        return _nothing()
+        return no_blocks()
     return _first(source.open(cursor), count, taken)
-
-
-async def _nothing() -> AsyncIterator[Block[Any]]:
-    return
-    yield
 
 
 async def _first(blocks: AsyncIterator[Block[Any]], count: int, taken: int) -> AsyncIterator[Block[Any]]:
