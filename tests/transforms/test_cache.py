@@ -25,6 +25,7 @@ from tests.programs import (
     to_list,
 )
 
+
 @pytest.mark.parametrize("size", [0, 1, 2, 50])
 def test_gives_the_input_in_every_pass(size: int) -> None:
     assert_gives(Dataset.range(size).cache(), i64(*range(size)))
