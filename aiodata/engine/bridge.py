@@ -117,5 +117,7 @@ class Bridge:
     async def wait(self) -> None:
         """Wait, letting the loop run, until the thread has ended."""
         if self._thread is not None:
-            await wait_out(asyncio.wrap_future(self._finished))
-            self._thread.join()  # it has nothing left to do
+            try:
+                await wait_out(asyncio.wrap_future(self._finished))
+            finally:
+                self._thread.join()  # it has nothing left to do

@@ -27,36 +27,44 @@ _closing: set[asyncio.Task[None]] = set()
 class _Pull:
     """Awaits one block so that another task can end the wait without cancelling the task that waits."""
 
-    __slots__ = ("_pull", "_waits_for", "ended", "interrupted")
+    __slots__ = ("_cancelled", "_pull", "_waits_for", "ended", "interrupted")
 
     def __init__(self, pull: Awaitable[Any]) -> None:
         self._pull = pull
         self._waits_for: Any = None
-        self.interrupted = False
+        self.interrupted = self._cancelled = False
         self.ended = asyncio.Event()
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        steps = self._pull.__await__()
-        step: Callable[[], Any] = partial(next, steps)
-        while True:
-            try:
-                waits_for = step()
-            except StopIteration as finished:
-                return finished.value
-            self._waits_for = waits_for
-            if self.interrupted and waits_for is not None:
-                waits_for.cancel()
-            try:
-                yield waits_for
-            except BaseException as error:
-                step = partial(steps.throw, error)
-            else:
-                step = partial(next, steps)
-            self._waits_for = None
+        steps: Any = self._pull.__await__()
+        step: Callable[[], Any] | None = partial(next, steps)
+        try:
+            while True:
+                try:
+                    assert step is not None
+                    self._waits_for = step()
+                except StopIteration as finished:
+                    return finished.value
+                if self.interrupted:
+                    self._end_wait()
+                try:
+                    yield self._waits_for
+                except BaseException as error:
+                    step = partial(steps.throw, error)
+                else:
+                    step = partial(next, steps)
+        finally:
+            # An error that passes through here holds this frame by its traceback, so the frame must not hold it.
+            step = self._waits_for = None
 
     def interrupt(self) -> None:
+        """End the wait: once, so that what is cleaned up then may wait in turn."""
         self.interrupted = True
-        if self._waits_for is not None:
+        self._end_wait()
+
+    def _end_wait(self) -> None:
+        if self._waits_for is not None and not self._cancelled:
+            self._cancelled = True
             self._waits_for.cancel()
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["TextLineDataset"]
 
 CHUNK_BYTES = 256 * 1024
+FURTHER_BYTES = 1024 * 1024
+"""Bytes of each further read, by default: a small file is read at once, a large one with few hops between threads."""
+
 BLOCK_BYTES = 256 * 1024
 """About how many bytes of a file become one block: splitting them takes a millisecond or two."""
 
@@ -38,7 +41,7 @@ class TextLineDataset(Dataset[bytes]):
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
         compression_type: "" or None, "GZIP" (also several members joined) or "ZLIB".
-        buffer_size: Bytes to read at a time; None means 256 KiB.
+        buffer_size: Bytes to read at a time; None means 256 KiB at first, then 1 MiB.
         num_parallel_reads: Files to read at once, their lines taken in turn; None reads one after the other.
 
     Raises:
@@ -68,9 +71,9 @@ class TextLineDataset(Dataset[bytes]):
         num_parallel_reads: int | None = None,
     ) -> None:
         compression = check_compression_type(compression_type, "TextLineDataset")
-        size = CHUNK_BYTES if buffer_size is None else check_integer(buffer_size, "TextLineDataset", "buffer_size", 0)
+        size = 0 if buffer_size is None else check_integer(buffer_size, "TextLineDataset", "buffer_size", 0)
         reads = check_parallelism(num_parallel_reads, "TextLineDataset", "num_parallel_reads")
-        read = partial(_lines_of, compression=compression, chunk_bytes=size or CHUNK_BYTES)
+        read = partial(_lines_of, compression=compression, chunk_bytes=size or None)
         single = _single_path(filenames)
         if single is not None:
             super().__init__(read(single).plan)
@@ -101,13 +104,15 @@ def _dataset_of(filenames: Any) -> Dataset[Any]:
     return Dataset.from_tensor_slices(paths)
 
 
-def _lines_of(filename: Any, *, compression: str, chunk_bytes: int) -> Dataset[bytes]:
+def _lines_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Dataset[bytes]:
     path = os.fsdecode(filename)
     stage = partial(_lines, path=path, compression=compression, chunk_bytes=chunk_bytes)
     return Dataset(Plan("text_line", stage, detail=path + (f", {compression}" if compression else ""), waits=True))
 
 
-async def _lines(run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int) -> AsyncIterator[Block[bytes]]:
+async def _lines(
+    run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int | None
+) -> AsyncIterator[Block[bytes]]:
     """Give a file's lines; what goes wrong takes the place of the line that could not be read, and is the last."""
     offset, number = start or (0, 1)
     first_number = number
@@ -176,17 +181,18 @@ def _place(path: str, number: int, offset: int) -> str:
 
 
 async def _pieces(
-    run: Run, file: LocalFile, compression: str, chunk_bytes: int, offset: int
+    run: Run, file: LocalFile, compression: str, chunk_bytes: int | None, offset: int
 ) -> AsyncGenerator[bytes, None]:
     """Give the file's content from a byte of it on, uncompressed."""
+    first, further = chunk_bytes or CHUNK_BYTES, chunk_bytes or FURTHER_BYTES
     if not compression:
-        data = await file.open(chunk_bytes, offset)
+        data = await file.open(first, offset)
         while data:
             yield data
-            data = await file.read(chunk_bytes)
+            data = await file.read(further)
         return
     decompressor = Decompressor(compression, file.path)
-    data = await file.open(chunk_bytes)
+    data = await file.open(first)
     while data:
         decompressor.feed(data)
         while decompressor.is_fed:
@@ -196,5 +202,5 @@ async def _pieces(
                 continue
             yield piece[offset:]
             offset = 0
-        data = await file.read(chunk_bytes)
+        data = await file.read(further)
     decompressor.finish()

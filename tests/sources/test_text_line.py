@@ -17,6 +17,7 @@ import aiodata
 from aiodata import Dataset, TextLineDataset
 from aiodata.engine import workers
 from aiodata.errors import CorruptRecordError
+from aiodata.storage.local import LocalFile
 from tests.programs import assert_gives, assert_same, collect, first, outcomes, outcomes_async, pull_all, to_list
 
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ def feed(path: str, *pieces: bytes) -> threading.Thread:
             for piece in pieces:
                 file.write(piece)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
 
@@ -426,14 +427,25 @@ def descriptors(path: str) -> int:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
 @pytest.mark.parametrize("way", ["cancel", "aclose"])
-def test_an_opening_that_is_given_up_leaves_no_file_open(way: str, tmp_path: Path) -> None:
+def test_an_opening_that_is_given_up_leaves_no_file_open(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = str(tmp_path / "fifo")
     os.mkfifo(path)
+    opening = threading.Event()
+    begin = LocalFile._begin
+
+    def noting(file: LocalFile, size: int, offset: int) -> bytes:
+        opening.set()
+        return begin(file, size, offset)
+
+    monkeypatch.setattr(LocalFile, "_begin", noting)
 
     async def work() -> None:
         iterator = TextLineDataset(path).iterate()
         pull = asyncio.ensure_future(anext(iterator))
-        await asyncio.sleep(0.05)  # it is opening by now, which waits for a writer
+        while not opening.is_set():  # which then waits for a writer
+            await asyncio.sleep(0.001)
         if way == "cancel":
             pull.cancel()
         ending = asyncio.ensure_future(iterator.aclose())
@@ -461,7 +473,7 @@ def test_a_file_is_not_closed_under_a_thread_that_reads(tmp_path: Path) -> None:
             written.wait()
 
     async def work() -> None:
-        thread = threading.Thread(target=write_late)
+        thread = threading.Thread(target=write_late, daemon=True)
         thread.start()
         iterator = TextLineDataset(path).iterate()
         assert await anext(iterator) == b"one"
