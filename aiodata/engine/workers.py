@@ -104,9 +104,17 @@ class Pools:
         """
         for pool in self._threads:
             pool.shutdown(wait=False, cancel_futures=True)
+        try:
+            calls = [
+                asyncio.wrap_future(call) for pool in self._threads for call in list(pool.calls) if not call.done()
+            ]
+            if calls:
+                await wait_out(asyncio.gather(*calls, return_exceptions=True))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         for pool in self._threads:
-            for call in [call for call in pool.calls if not call.done()]:
-                await wait_out(asyncio.wrap_future(call))
             pool.shutdown(wait=True)  # the threads are idle: they end within microseconds
         for processes in self._processes:
             workers = list((processes._processes or {}).values())
