@@ -124,6 +124,7 @@ class _Apart:
         hand_off = HandOff(Buffer(self.size, counters), blocking=child.stepped)
         bridge = Bridge(child, partial(fill, hand_off, self.opened, counters), hand_off)
         bridge.start()
+        run.bridges.add(bridge)
         if not run.stepped:
             run.guard()
         try:
@@ -136,4 +137,5 @@ class _Apart:
                 bridge.join()
             else:
                 await bridge.wait()
+            run.bridges.discard(bridge)
             run.children.remove(child)

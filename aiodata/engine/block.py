@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiodata.columns import iterate, slice_columns
 from aiodata.engine.position import Cursor, Origin, cursor
+from aiodata.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
-__all__ = ["Block", "Failure", "Tally", "counted", "no_blocks", "pull", "recorded", "resumable"]
+__all__ = ["Block", "Failure", "Skipped", "Tally", "counted", "no_blocks", "pull", "recorded", "resumable"]
 
 T = TypeVar("T")
 
@@ -106,6 +107,43 @@ def counted(rows: Iterator[T], tally: Tally, limit: int = -1) -> Iterator[T]:
             done = number
 
     return resumable(counting)
+
+
+class Skipped:
+    """Elements that a saved state has behind it, and that are read again to be skipped.
+
+    That they fail is no matter: they may have failed then. But that there are fewer means that the input has changed,
+    or cannot be read now; to go on as if it had ended would lose the rest in silence.
+
+    Args:
+        count: Number of elements to skip.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = self.missing = count
+        self.failure: Failure | None = None
+        """The last element that was skipped, if it failed."""
+
+    def note(self, elements: list[Any]) -> None:
+        """Count elements, failures among them."""
+        self.missing -= len(elements)
+        if elements:
+            self.failure = elements[-1] if elements[-1].__class__ is Failure else None
+
+    def check(self) -> None:
+        """Make sure that there were enough; called at the input's end.
+
+        Raises:
+            Exception: What the last element failed with, if it did.
+            StateError: There were fewer.
+        """
+        if self.missing > 0:
+            if self.failure is not None:
+                raise self.failure.exception
+            raise StateError(
+                f"the input ended after {self.count - self.missing} of the {self.count} elements that the saved state "
+                "has behind it: it is not what it was"
+            )
 
 
 class Block(Generic[T]):
@@ -216,15 +254,21 @@ class Block(Generic[T]):
         length = None if self.length is None else self.length - self._taken
         return Block(self.origin, self.offset + self._taken, rows=self._rows, length=length)
 
-    def drop(self, count: int) -> tuple[Block[T], int]:
+    def drop(self, count: int, skipped: Skipped | None = None) -> tuple[Block[T], int]:
         """Pull and forget the first `count` elements; give the rest as a block, and how many there were to drop."""
         if self._rows is None:
             assert self.length is not None
             dropped = min(count, self.length)
             self._taken += dropped
         else:
-            dropped = len(pull(self._rows, count))
+            found = pull(self._rows, count)
+            dropped = len(found)
             self._taken += dropped
+            if skipped is not None:
+                skipped.note(found)
+                return self.remainder(), dropped
+        if skipped is not None:
+            skipped.missing -= dropped
         return self.remainder(), dropped
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import End
+from aiodata.engine.job import stop_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -85,8 +86,7 @@ async def in_order(
             yield block
             del block, ticket
     finally:
-        for job in jobs:
-            await job.stop()
+        await stop_all(jobs)
 
 
 class _Taking:

@@ -13,6 +13,7 @@ from aiodata.engine.position import cursor
 from aiodata.engine.session import Session
 from aiodata.engine.source import NeedsLoop
 from aiodata.engine.state import cursor_of, make_state
+from aiodata.engine.workers import all_of
 from aiodata.errors import EndedEarlyError, StateError
 
 if TYPE_CHECKING:
@@ -158,9 +159,9 @@ class DatasetIterator(Generic[T_co]):
         `EndedEarlyError`.
         """
         self._rows = _NOTHING
-        for session in [*self._replaced, self._session]:
-            await session.aclose()
+        sessions = [*self._replaced, self._session]
         self._replaced.clear()
+        await all_of([session.aclose for session in sessions])
 
     async def __aenter__(self) -> DatasetIterator[T_co]:
         """Give the iterator itself."""

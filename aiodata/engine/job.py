@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from aiodata.engine.workers import wait_out
+from aiodata.engine.workers import all_of, wait_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
-__all__ = ["Job", "Tasks", "as_failure"]
+__all__ = ["Job", "Tasks", "as_failure", "stop_all"]
 
 
 class Job:
@@ -64,6 +64,13 @@ class Job:
         await wait_out(self._task)
 
 
+async def stop_all(jobs: Sequence[Job]) -> None:
+    """Cancel several jobs and wait until all have ended."""
+    for job in jobs:
+        job.cancel()
+    await all_of([job.stop for job in jobs])
+
+
 class Tasks:
     """The tasks of a run."""
 
@@ -97,11 +104,7 @@ class Tasks:
 
     async def end(self) -> None:
         """Cancel all jobs and wait until they have ended."""
-        jobs = list(self._jobs)
-        for job in jobs:
-            job.cancel()
-        for job in jobs:
-            await job.stop()
+        await stop_all(list(self._jobs))
 
     async def end_guard(self) -> None:
         """Dismiss the guard; the last step of ending a run."""

@@ -7,21 +7,24 @@ import logging
 import sys
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.block import Skipped
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Tasks
 from aiodata.engine.plan import Plan, detachable, load_seeds, merged_options, save_seeds
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
-from aiodata.engine.workers import Pools, wait_out
+from aiodata.engine.workers import Pools, all_of, wait_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 
     from aiodata.engine.block import Block, Tally
+    from aiodata.engine.bridge import Bridge
     from aiodata.engine.job import Job
     from aiodata.engine.position import Cursor
     from aiodata.options import Options
@@ -56,7 +59,7 @@ class Run:
 
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
         self.plan, self.parent = plan, parent
-        self.pools = Pools()
+        self.pools = Pools(self.guard)
         self.closed = False
         self.stepped = False
         """Whether the stages are stepped by hand in the reader's thread, with no loop."""
@@ -74,6 +77,7 @@ class Run:
         self._generators: dict[int, _Owned] = {}
         self._channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.children: list[Run] = []
+        self.bridges: set[Bridge] = set()
         self._tasks = Tasks()
         self._ended: asyncio.Future[None] | None = None
         self._breathed = monotonic()
@@ -123,17 +127,22 @@ class Run:
         opener.opened[id(blocks)] = blocks
 
     async def behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
-        """Give the blocks without their first `skip` elements, failed ones included."""
+        """Give the blocks without their first `skip` elements, those that failed included.
+
+        Raises:
+            Exception: There are fewer: what the last of them failed with, or a `StateError`.
+        """
+        skipped = Skipped(skip)
         async for block in blocks:
             rest = block
-            while skip:
-                rest, dropped = rest.drop(min(skip, 256))
-                skip -= dropped
+            while skipped.missing:
+                rest, dropped = rest.drop(min(skipped.missing, 256), skipped)
                 await self.breathe()
                 if not dropped:
                     break
             else:
                 yield rest
+        skipped.check()
 
     @contextmanager
     def reading_again(self, plan: Plan) -> Iterator[None]:
@@ -233,27 +242,23 @@ class Run:
         self.closed = True
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
-        cancelled: asyncio.CancelledError | None = None
-        steps = [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._tasks.end_guard]
-        for step in steps:
-            try:
-                await step()
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if self._switch_interval is not None:
-            sys.setswitchinterval(self._switch_interval)
-        _begun.discard(self)
-        if self._ended is not None:
-            self._ended.set_result(None)
-        if cancelled is not None:
-            try:
-                raise cancelled
-            finally:
-                del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+        try:
+            await all_of(
+                [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._tasks.end_guard]
+            )
+        finally:
+            if self._switch_interval is not None:
+                sys.setswitchinterval(self._switch_interval)
+            _begun.discard(self)
+            if self._ended is not None:
+                self._ended.set_result(None)
 
     def abandon(self) -> None:
-        """Let go of a run whose loop has closed."""
+        """Let go of a run whose loop has closed, so that its threads end."""
         _begun.discard(self)
+        self.pools.abandon()
+        for bridge in self.bridges:
+            bridge.stop()
 
     def close(self) -> None:
         """End a run that has no loop: one that is stepped by hand, or has not begun."""
@@ -270,22 +275,18 @@ class Run:
         await self._tasks.end()
 
     async def _close_generators(self) -> None:
-        """Close generators, downstream first; an error in a user's clean-up is logged and does not stop the others."""
-        cancelled: asyncio.CancelledError | None = None
-        while self._generators:
-            generator = self._generators.popitem()[1].generator
-            try:
-                await self._at_rest(generator)
-                await generator.aclose()
-            except asyncio.CancelledError as error:
-                cancelled = error
-            except Exception:
-                logger.exception("an error while closing %s", getattr(generator, "__qualname__", generator))
-        if cancelled is not None:
-            try:
-                raise cancelled
-            finally:
-                del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+        """Close generators, downstream first."""
+        # A step of closing may open nothing more, so what there is now is all.
+        owned = list(self._generators.values())
+        self._generators.clear()
+        await all_of([partial(self._close_generator, each.generator) for each in reversed(owned)])
+
+    async def _close_generator(self, generator: AsyncGenerator[Any, None]) -> None:
+        try:
+            await self._at_rest(generator)
+            await generator.aclose()
+        except Exception:  # in a user's clean-up; it must not stop the others
+            logger.exception("an error while closing %s", getattr(generator, "__qualname__", generator))
 
     async def _at_rest(self, generator: Any) -> None:
         """Wait for a step of a generator that was cancelled and has still to take its last turn."""
@@ -297,4 +298,4 @@ class Run:
     async def _end_children(self) -> None:
         for child in self.children:
             child.stepped = self.stepped
-            await child.aclose()
+        await all_of([child.aclose for child in self.children])

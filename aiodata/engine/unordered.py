@@ -12,9 +12,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, pull
+from aiodata.engine.block import Block, Skipped, pull
 from aiodata.engine.channel import End
 from aiodata.engine.concurrent import Feed
+from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ async def piece_of(run: Run, blocks: AsyncIterator[Block[Any]], size: int) -> Bl
         if len(computed) == size:
             break
     await run.release(blocks)
+    skipped = Skipped(size)
+    skipped.note(computed)
+    skipped.check()
     assert first is not None
     return Block(*first, computed=computed)
 
@@ -155,8 +159,7 @@ class _Unordered:
                 yield self._deliver(self.open.pop(number), result)
                 del found, result
         finally:
-            for job in jobs:
-                await job.stop()
+            await stop_all(jobs)
 
     def _deliver(self, piece: tuple[Origin, int, int], block: Block[Any]) -> Block[Any]:
         left = partial(_left, self.given, tuple(self.open.values()), tuple(self.pending), self.next)

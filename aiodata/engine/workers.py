@@ -7,10 +7,10 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from concurrent.futures import ProcessPoolExecutor
 
-__all__ = ["Pools", "wait_out"]
+__all__ = ["Pools", "all_of", "wait_out"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,10 +60,34 @@ async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any]) -> None:
             del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
 
-class Pools:
-    """The pools of one run: threads for files, and one pool for each parallel map."""
+async def all_of(steps: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """Take every step, one after the other, even while the task is being cancelled.
 
-    def __init__(self) -> None:
+    Raises:
+        asyncio.CancelledError: Only afterwards, if the task was cancelled.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    for step in steps:
+        try:
+            await step()
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        try:
+            raise cancelled
+        finally:
+            del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+
+
+class Pools:
+    """The pools of one run: threads for files, and one pool for each parallel map.
+
+    Args:
+        used: Called when a pool is made.
+    """
+
+    def __init__(self, used: Callable[[], None]) -> None:
+        self._used = used
         self._files: _Threads | None = None
         self._threads: list[_Threads] = []
         self._processes: list[ProcessPoolExecutor] = []
@@ -80,6 +104,7 @@ class Pools:
         return self._keep(_Threads(count, "aiodata-map"))
 
     def _keep(self, pool: _Threads) -> _Threads:
+        self._used()
         self._threads.append(pool)
         _open.add(pool)
         return pool
@@ -92,6 +117,7 @@ class Pools:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
+        self._used()
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(count, mp_context=context, initializer=initializer, initargs=arguments)
         self._processes.append(pool)
@@ -112,6 +138,12 @@ class Pools:
                 await wait_out(asyncio.gather(*calls, return_exceptions=True))
         finally:
             self._end()
+
+    def abandon(self) -> None:
+        """Let the workers end by themselves: nobody is there to wait for them."""
+        for pool in self._threads:
+            pool.shutdown(wait=False, cancel_futures=True)
+        _open.difference_update(self._threads)
 
     def _end(self) -> None:
         for pool in self._threads:

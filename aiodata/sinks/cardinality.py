@@ -13,7 +13,7 @@ __all__ = ["cardinality"]
 def cardinality(self: Dataset[Any]) -> int:
     """Give the number of elements, `INFINITE_CARDINALITY` (-1) or `UNKNOWN_CARDINALITY` (-2).
 
-    Nothing is run, except that `list_files` lists its files. `len()` gives the same where it is a number.
+    Nothing is run. `len()` gives the same where it is a number.
 
     >>> import aiodata
     >>> aiodata.Dataset.range(10).batch(3).cardinality()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Tally, counted, pull
+from aiodata.engine.block import Block, Failure, Skipped, Tally, counted, pull
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
@@ -103,7 +102,9 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool) -> AsyncIt
     iterator = iter(iterable)
     try:
         if skip:
-            pull(iterator, taken)
+            skipped = Skipped(taken)
+            skipped.note(pull(iterator, taken))
+            skipped.check()
         stateful = hasattr(iterable, "state_dict")
         size = 1
         while True:
@@ -122,9 +123,7 @@ async def _await_each(run: Run, iterable: AsyncIterable[Any], taken: int, skip: 
     iterator = aiter(iterable)
     try:
         if skip:
-            for _ in range(taken):
-                with contextlib.suppress(Exception):  # it was given before; the iterator may go on behind it
-                    await anext(iterator, None)
+            await _skip(iterator, taken)
         while True:
             origin = _origin(iterable, taken)
             try:
@@ -142,6 +141,18 @@ async def _await_each(run: Run, iterable: AsyncIterable[Any], taken: int, skip: 
             await run.breathe()
     finally:
         await _close(iterator)
+
+
+async def _skip(iterator: AsyncIterator[Any], count: int) -> None:
+    skipped = Skipped(count)
+    while skipped.missing:
+        try:
+            skipped.note([await anext(iterator)])
+        except StopAsyncIteration:
+            break
+        except Exception as error:  # it may have been given before; the iterator may go on behind it
+            skipped.note([Failure(error)])
+    skipped.check()
 
 
 async def _close(iterator: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block
 from aiodata.engine.plan import UNKNOWN, Plan
 from aiodata.engine.position import Origin
+from aiodata.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,7 +30,8 @@ def list_files(
 ) -> Dataset[bytes]:
     """Give the paths that match a pattern, or several, as bytes.
 
-    The files are listed when the iteration begins. `*` and `?` do not cross folders, `*` matches folders and dot
+    The files are listed when the iteration begins, so their number is not known before. A state that was saved with
+    another number of files is refused. `*` and `?` do not cross folders, `*` matches folders and dot
     files too; a path that two patterns match comes twice.
 
     Args:
@@ -60,7 +62,7 @@ def list_files(
         raise ValueError("list_files: file_pattern is empty")
     detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
     stage = partial(_paths, patterns=patterns)
-    files = cls(Plan("list_files", stage, detail=detail, count=lambda: len(_matches(patterns)), waits=True))
+    files = cls(Plan("list_files", stage, detail=detail, waits=True))
     return files if shuffle is False else files.shuffle(UNKNOWN, seed)
 
 
@@ -80,6 +82,7 @@ def _matches(patterns: list[bytes]) -> list[bytes]:
 
 async def _paths(run: Run, *, start: int | None, patterns: list[bytes]) -> AsyncIterator[Block[bytes]]:
     paths = await run.in_thread(_matches, patterns)
-    index = start or 0
-    if index < len(paths):
-        yield Block(Origin(partial(int, index)), computed=paths[index:])
+    if start is not None and start != len(paths):
+        names = ", ".join(os.fsdecode(pattern) for pattern in patterns)
+        raise StateError(f"list_files: {start} files matched {names} when the state was saved, now {len(paths)} do")
+    yield Block(Origin(partial(int, len(paths))), computed=paths, clean=True)

@@ -12,6 +12,7 @@ from aiodata.dataset import Dataset
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
+from aiodata.errors import StateError
 from aiodata.formats.compression import Decompressor, check_compression_type
 from aiodata.storage.local import LocalFile
 
@@ -185,8 +186,11 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     """Give the file's content from a byte of it on, uncompressed."""
     first, further = chunk_bytes or CHUNK_BYTES, chunk_bytes or FURTHER_BYTES
+    before = max(0, offset - 1)  # the byte before a saved position ends a line, or the file is not what it was
     if not compression:
-        data = await file.open(first, offset)
+        data = await file.open(first, before)
+        _check_end_of_line(data[: offset - before], offset, file.path)
+        data = data[offset - before :] or await file.read(further)
         while data:
             yield data
             data = await file.read(further)
@@ -197,10 +201,24 @@ async def _pieces(
         decompressor.feed(data)
         while decompressor.is_fed:
             piece = await run.in_thread(decompressor.read)
-            if offset >= len(piece):
+            if before >= len(piece):
+                before -= len(piece)
                 offset -= len(piece)
                 continue
-            yield piece[offset:]
-            offset = 0
+            _check_end_of_line(piece[before:offset], offset, file.path)
+            if offset < len(piece):
+                yield piece[offset:]
+            before = offset = 0
         data = await file.read(further)
     decompressor.finish()
+    _check_end_of_line(b"", offset, file.path)
+
+
+def _check_end_of_line(found: bytes, offset: int, path: str) -> None:
+    """Make sure that the byte before a saved position is the end of a line; there is none before the start.
+
+    Raises:
+        StateError: It is not, or the file has no such byte.
+    """
+    if offset and found != b"\n":
+        raise StateError(f"{path}, byte {offset}: no line begins there, as one did when the state was saved")

@@ -8,6 +8,7 @@ from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
 from aiodata.engine.plan import load_seeds, plan_of, save_seeds
 from aiodata.engine.position import cursor, locate
+from aiodata.errors import StateError
 from aiodata.functions import call
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class Inputs:
             blocks = self.source.open(outer)
             chunk = await Feed(blocks).chunk(1)
             await self.run.release(blocks)
-        assert chunk is not None
+        if chunk is None:
+            raise StateError(f"in {self.label}: an element that the saved state was reading is not there any more")
         return self._open(chunk, inner, seeds)
 
     async def release(self, reader: Reader) -> None:

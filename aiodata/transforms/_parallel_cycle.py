@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, Failure, recorded
 from aiodata.engine.channel import Buffer, Channel, End, fill
+from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.unordered import Log, piece_of
+from aiodata.engine.workers import all_of
 from aiodata.transforms._cycle import Cycle
 from aiodata.transforms._inputs import Inputs, Reader, saved_mark
 
@@ -122,10 +124,8 @@ class _InputsAhead:
 
     async def aclose(self) -> None:
         """End all tasks."""
-        if self._opener is not None:
-            await self._opener.stop()
-        for job in list(self._jobs.values()):
-            await job.stop()
+        openers = [] if self._opener is None else [self._opener]
+        await stop_all([*openers, *self._jobs.values()])
         self._jobs.clear()
 
     async def _fill(self, channel: Channel, reader: Reader) -> None:
@@ -208,9 +208,7 @@ class _AsReady:
                     ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
                     yield self._deliver(part, partial(_piece, mark, part.length or 0))
         finally:
-            await self.ahead.aclose()
-            if self.opener is not None:
-                await self.opener.stop()
+            await all_of([self.ahead.aclose, *([] if self.opener is None else [self.opener.stop])])
 
     def _deliver(self, block: Block[Any], piece: Callable[[], Any]) -> Block[Any]:
         marks = tuple(reader.mark() for reader in self.open.values())

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Tally, pull, resumable
+from aiodata.engine.block import Block, Failure, Skipped, Tally, pull, resumable
 from aiodata.engine.position import Origin
 from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms._window_store import ColumnStore, Given, RowStore
@@ -116,23 +116,22 @@ class Window:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
         numbers = [start["first"] + distance for distance in start["window"]]
         wanted = frozenset(numbers)
-        missing = start["next"] - start["first"]
+        skipped = Skipped(start["next"] - start["first"])
         found: dict[int, Any] = {}
         rest: Block[Any] | None = None
-        while missing and (block := await anext(blocks, None)) is not None:
+        while skipped.missing and (block := await anext(blocks, None)) is not None:
             self.reads.append(_Read(self.next, block))
-            while missing:
-                elements = pull(block.rows(), min(missing, 256))
-                if not elements:
-                    break
+            while skipped.missing and (elements := pull(block.rows(), min(skipped.missing, 256))):
                 for element in elements:
                     if self.next in wanted:
+                        if element.__class__ is Failure:
+                            raise element.exception  # it did not fail when it went into the window
                         found[self.next] = element
                     self.next += 1
-                missing -= len(elements)
+                skipped.note(elements)
                 await self.run.breathe()
-            if not missing:
-                rest = block
+            rest = block
+        skipped.check()
         self.store = RowStore(found)
         self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
         if rest is None:
