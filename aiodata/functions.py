@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.block import Block
 
-__all__ = ["applied", "call", "check_callable", "is_coroutine_function", "name_of"]
+__all__ = ["applied", "as_error", "call", "check_callable", "is_coroutine_function", "name_of"]
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -46,6 +46,15 @@ def check_callable(function: object, method: str, argument: str) -> None:
 def call(function: Callable[..., Any], element: Any) -> Any:
     """Call `function` on an element: a plain tuple is unpacked into arguments, anything else is one argument."""
     return function(*element) if element.__class__ is tuple else function(element)
+
+
+def as_error(error: Exception) -> Exception:
+    """Turn an exception that ends an iteration into one that does not: a mistake must not look like an end."""
+    if isinstance(error, (StopIteration, StopAsyncIteration)):
+        described = RuntimeError(f"the function raised {type(error).__name__}")
+        described.__cause__ = error
+        return described
+    return error
 
 
 def applied(
@@ -80,8 +89,12 @@ def applied(
                         else:
                             result = normalize(result)
                 except Exception as error:
-                    locate(error, label, index.count + number - done, origin, block.offset + number)
-                    raise
+                    failure = as_error(error)
+                    locate(failure, label, index.count + number - done, origin, block.offset + number)
+                    try:
+                        raise failure
+                    finally:
+                        del failure  # else it and this frame, which its traceback holds, would be a cycle
                 number += 1
                 yield result
         except Exception:

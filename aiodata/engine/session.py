@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,7 @@ class Session:
         self._bridge: Bridge | None = None
         self._hand_off: HandOff | None = None
         self._pulling: _Pull | None = None
+        self._reading = threading.Lock()
 
     def begin(self, asynchronous: bool, with_loop: bool = False) -> None:
         """Settle where the pipeline runs.
@@ -125,21 +127,33 @@ class Session:
 
         Raises:
             RuntimeError: The session is read in the other way, or another task is waiting for a block.
+            EndedEarlyError: It belongs to another event loop.
         """
         if self.face and asynchronous != (self.face == "async"):
             read = "by async for" if self.face == "async" else "by a plain for"
             raise RuntimeError(f"this iterator is being read {read}; take another one to mix them")
         if self._pulling is not None:
             raise RuntimeError("another task is waiting for the next element of this iterator")
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+            raise EndedEarlyError("the event loop that this iterator belongs to is not the running one")
 
     def fetch(self) -> Block[Any] | None:
         """Give the next block, blocking; None at the end, or when the session has been closed.
 
         Raises:
             BaseException: What ended the run.
+            RuntimeError: Another thread is waiting for a block.
         """
         if self.closed:
             return None
+        if not self._reading.acquire(blocking=False):
+            raise RuntimeError("another thread is waiting for the next element of this iterator")
+        try:
+            return self._fetch()
+        finally:
+            self._reading.release()
+
+    def _fetch(self) -> Block[Any] | None:
         self.begin(asynchronous=False)
         if self._hand_off is not None:
             return self._hand_off.get()

@@ -7,15 +7,15 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Genera
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Failure, Skipped, Tally, counted, pull
+from aiodata.engine.block import Block, Failure, Skipped, Tally, counted, pull, resumable
 from aiodata.engine.plan import Plan
-from aiodata.engine.position import Origin
+from aiodata.engine.position import Origin, locate
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 from aiodata.functions import name_of
-from aiodata.structure import normalize
+from aiodata.structure import PLAIN, normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from aiodata.dataset import Dataset
     from aiodata.engine.run import Run
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["from_generator"]
 
 LARGEST_BLOCK = 256
+_NOWHERE = Origin(lambda: None)
 
 
 def from_generator(cls: type[Dataset[Any]], generator: Callable[..., Any], *, args: Sequence[Any] = ()) -> Dataset[Any]:
@@ -65,6 +66,7 @@ async def _generate(
     run: Run, *, start: Any, generator: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> AsyncIterator[Block[Any]]:
     taken, inner = start or (0, None)
+    label = f"from_generator({name_of(generator)})"
     iterable = generator(*arguments)
     if inner is not None:
         iterable.load_state_dict(inner)
@@ -75,9 +77,9 @@ async def _generate(
         if run.on_private_loop:
             await _close(iterable)
             raise NeedsCallersLoop
-        blocks = _await_each(run, iterable, taken, inner is None)
+        blocks = _await_each(run, iterable, taken, inner is None, label)
     elif isinstance(iterable, Iterable):
-        blocks = _pull_each(iterable, taken, inner is None)
+        blocks = _pull_each(iterable, taken, inner is None, label)
     else:
         raise TypeError(f"from_generator: {name_of(generator)} gave {type(iterable).__name__}, which is not iterable")
     try:
@@ -98,7 +100,7 @@ def _position(taken: int) -> Any:
     return [taken, None]
 
 
-async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool) -> AsyncIterator[Block[Any]]:
+async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool, label: str) -> AsyncIterator[Block[Any]]:
     iterator = iter(iterable)
     try:
         if skip:
@@ -110,7 +112,7 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool) -> AsyncIt
         while True:
             tally = Tally()
             origin = _origin(iterable, taken)
-            yield Block(origin, rows=counted(map(normalize, iterator), tally, size))
+            yield Block(origin, rows=counted(_elements(iterator, label, taken), tally, size))
             taken += tally.count
             if tally.count < size:
                 return
@@ -119,25 +121,53 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool) -> AsyncIt
         await _close(iterator)
 
 
-async def _await_each(run: Run, iterable: AsyncIterable[Any], taken: int, skip: bool) -> AsyncIterator[Block[Any]]:
+def _element(value: Any) -> Any:
+    if value is None:
+        raise TypeError("the generator gave None instead of an element")
+    return normalize(value)
+
+
+def _elements(iterator: Iterator[Any], label: str, taken: int) -> Iterator[Any]:
+    done = 0
+
+    def taking() -> Iterator[Any]:
+        nonlocal done
+        try:
+            for value in iterator:
+                element = value if value.__class__ in PLAIN else _element(value)
+                done += 1
+                yield element
+        except Exception as error:
+            done += 1
+            locate(error, label, taken + done - 1, _NOWHERE, 0)
+            raise
+
+    return resumable(taking)
+
+
+async def _await_each(
+    run: Run, iterable: AsyncIterable[Any], taken: int, skip: bool, label: str
+) -> AsyncIterator[Block[Any]]:
     iterator = aiter(iterable)
     try:
         if skip:
             await _skip(iterator, taken)
         while True:
             origin = _origin(iterable, taken)
+            given = False
             try:
                 element = await anext(iterator)
+                given = True
+                block: Block[Any] = Block(origin, computed=[_element(element)])
             except StopAsyncIteration:
                 return
             except Exception as error:
-                yield Block.failed(error, origin)
-                taken += 1
-                if inspect.isasyncgen(iterator):
-                    return
-                continue
-            yield Block(origin, computed=[normalize(element)])
+                locate(error, label, taken, origin, 0)
+                block = Block.failed(error, origin)
+            yield block
             taken += 1
+            if not given and inspect.isasyncgen(iterator):
+                return
             await run.breathe()
     finally:
         await _close(iterator)

@@ -36,7 +36,7 @@ def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64
 
     Raises:
         TypeError: An argument is not an integer, there are not one to three, or the dtype is not numeric.
-        ValueError: The step is 0.
+        ValueError: The step is 0, or a number does not fit int64.
 
     >>> import aiodata
     >>> list(aiodata.Dataset.range(1, 10, 4))
@@ -51,12 +51,19 @@ def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64
     if bounds[2:] == [0]:
         raise ValueError("range: step must not be 0")
     numbers = builtins.range(*bounds)
+    limits = np.iinfo(np.int64)
+    if numbers and not (limits.min <= min(numbers[0], numbers[-1]) and max(numbers[0], numbers[-1]) <= limits.max):
+        raise ValueError(f"range: the numbers must fit 64 bits, which those from {numbers[0]} to {numbers[-1]} do not")
     dtype = np.dtype(output_type)
     if dtype.kind not in "iufc":
         raise TypeError(f"range: output_type must be a numeric dtype, not {dtype}")
     detail = f"{numbers.start}, {numbers.stop}, {numbers.step}" + ("" if dtype == np.int64 else f", {dtype}")
     stage = partial(_range, numbers=numbers, dtype=dtype)
-    return cls(Plan("range", stage, detail=detail, count=lambda: len(numbers)))
+    return cls(Plan("range", stage, detail=detail, count=partial(_length, numbers)))
+
+
+def _length(numbers: builtins.range) -> int:
+    return max(0, -(-(numbers.stop - numbers.start) // numbers.step))  # len() does not know numbers past 2**63 - 1
 
 
 def _range(run: Run, *, start: int | None, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
@@ -65,9 +72,9 @@ def _range(run: Run, *, start: int | None, numbers: builtins.range, dtype: np.dt
 
 async def _numbers(index: int, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
     size = SMALLEST_BLOCK
-    while index < len(numbers):
+    while index < _length(numbers):
         part = numbers[index : index + size]
-        values = np.arange(part.start, part.stop, part.step).astype(dtype, copy=False)
+        values = (part.start + part.step * np.arange(len(part))).astype(dtype, copy=False)
         yield Block(Origin(partial(int, index)), columns=values, length=len(part))
         index += len(part)
         size = min(2 * size, LARGEST_BLOCK)

@@ -186,7 +186,10 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     """Give the file's content from a byte of it on, uncompressed."""
     first, further = chunk_bytes or CHUNK_BYTES, chunk_bytes or FURTHER_BYTES
-    before = max(0, offset - 1)  # the byte before a saved position ends a line, or the file is not what it was
+    begin, before = (
+        offset,
+        max(0, offset - 1),
+    )  # the byte before a saved position ends a line, or the file is not what it was
     if not compression:
         data = await file.open(first, before)
         _check_end_of_line(data[: offset - before], offset, file.path)
@@ -205,13 +208,13 @@ async def _pieces(
                 before -= len(piece)
                 offset -= len(piece)
                 continue
-            _check_end_of_line(piece[before:offset], offset, file.path)
+            _check_end_of_line(piece[before:offset], begin if offset else 0, file.path)
             if offset < len(piece):
                 yield piece[offset:]
             before = offset = 0
         data = await file.read(further)
     decompressor.finish()
-    _check_end_of_line(b"", offset, file.path)
+    _check_end_of_line(b"", begin if offset else 0, file.path)
 
 
 def _check_end_of_line(found: bytes, offset: int, path: str) -> None:

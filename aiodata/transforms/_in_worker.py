@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Failure
 from aiodata.errors import WorkerError
-from aiodata.functions import call
+from aiodata.functions import as_error, call
 from aiodata.structure import normalize
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def compute(function: Callable[..., Any], elements: list[Any]) -> tuple[list[Any
         try:
             results.append(normalize(call(function, element)))
         except Exception as error:
-            results.append(Failure(error))
+            results.append(Failure(as_error(error)))
     return results, perf_counter() - start
 
 

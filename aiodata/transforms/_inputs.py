@@ -9,7 +9,7 @@ from aiodata.engine.concurrent import Feed
 from aiodata.engine.plan import load_seeds, plan_of, save_seeds
 from aiodata.engine.position import cursor, locate
 from aiodata.errors import StateError
-from aiodata.functions import call
+from aiodata.functions import as_error, call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -117,8 +117,12 @@ class Inputs:
             if plan is None:
                 raise TypeError(f"map_func must give a Dataset, not {type(dataset).__name__}")
         except Exception as error:
-            locate(error, self.label, self.number - 1, chunk.origin, chunk.offset)
-            raise
+            failure = as_error(error)
+            locate(failure, self.label, self.number - 1, chunk.origin, chunk.offset)
+            try:
+                raise failure
+            finally:
+                del failure  # else it and this frame, which its traceback holds, would be a cycle
         if seeds is not None and start is None:
             load_seeds(plan, seeds)
         seeds = save_seeds(plan) or None

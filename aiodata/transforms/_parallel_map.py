@@ -114,6 +114,23 @@ class _Work:
     async def call_in_pool(self, chunk: Block[Any], first: int) -> Block[Any]:
         """Call a plain function in the pool on each element of a portion."""
         elements = _elements(chunk)
+        try:
+            return await self._call(chunk, elements, first)
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            if self.executor == "thread" or "shutdown" in str(error):
+                error.add_note(f"in {self.label}")
+                raise
+            # An element or a result could not be pickled, and the executor does not say which one.
+            if len(elements) == 1:
+                locate(error, self.label, first, chunk.origin, chunk.offset)
+                return Block.failed(error, chunk.origin, chunk.offset)
+        singly = [Block[Any](chunk.origin, chunk.offset + at, computed=[one]) for at, one in enumerate(elements)]
+        results = [await self.call_in_pool(one, first + at) for at, one in enumerate(singly)]
+        return Block(chunk.origin, chunk.offset, computed=[one for block in results for one in block.computed or ()])
+
+    async def _call(self, chunk: Block[Any], elements: list[Any], first: int) -> Block[Any]:
         if self.executor == "thread":
             results, seconds = await self._submit(compute, self.function, elements)
         elif self.executor == "process":
@@ -140,7 +157,9 @@ class _Work:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
         except BrokenExecutor as error:
-            error.add_note(f"in {self.label}: a worker process ended while it was working")
+            note = f"in {self.label}: a worker process ended while it was working"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
             raise
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from aiodata.engine.block import Block, Tally, resumable
 from aiodata.engine.position import locate
-from aiodata.functions import check_callable, is_coroutine_function, name_of
+from aiodata.functions import as_error, check_callable, is_coroutine_function, name_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -93,8 +93,12 @@ def _kept(
                     if keep.__class__ is not bool and keep.__class__ is not np.bool_:
                         keep = _as_bool(keep)
                 except Exception as error:
-                    locate(error, label, index.count + number - done, origin, first + number)
-                    raise
+                    failure = as_error(error)
+                    locate(failure, label, index.count + number - done, origin, first + number)
+                    try:
+                        raise failure
+                    finally:
+                        del failure  # else it and this frame, which its traceback holds, would be a cycle
                 if keep:
                     kept.append(number)
                     number += 1

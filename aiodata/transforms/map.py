@@ -83,7 +83,7 @@ def map(
 
     Raises:
         TypeError: `map_func` is not callable, or `executor` is not one.
-        ValueError: `num_parallel_calls` is 0 or below -1, or `executor` an unknown name.
+        ValueError: `num_parallel_calls` is 0 or below -1; `executor` is an unknown name, or would not be used.
 
     >>> import aiodata
     >>> list(aiodata.Dataset.range(3).map(lambda x: x * 10))
@@ -98,6 +98,9 @@ def map(
     if not isinstance(executor, (str, Executor)):
         raise TypeError(f"map: executor must be 'thread', 'process' or an Executor, not {executor!r}")
     coroutine = is_coroutine_function(map_func)
+    if executor != "thread" and (coroutine or calls is None):
+        reason = "a coroutine function runs on the loop" if coroutine else "it is for num_parallel_calls"
+        raise ValueError(f"map: executor={executor!r} would not be used: {reason}")
     detail = name_of(map_func) + (", vectorized=True" if vectorized else "")
     detail += ", deterministic=False" if deterministic is False and calls is not None else ""
     label = f"map({name_of(map_func)})"
