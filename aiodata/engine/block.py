@@ -124,11 +124,10 @@ class Skipped:
         self.failure: Failure | None = None
         """The last element that was skipped, if it failed."""
 
-    def note(self, elements: list[Any]) -> None:
-        """Count elements, failures among them."""
-        self.missing -= len(elements)
-        if elements:
-            self.failure = elements[-1] if elements[-1].__class__ is Failure else None
+    def note(self, count: int, last: Any = None) -> None:
+        """Count elements, the last of which may be a `Failure`."""
+        self.missing -= count
+        self.failure = last if last.__class__ is Failure else None
 
     def check(self) -> None:
         """Make sure that there were enough; called at the input's end.
@@ -256,19 +255,17 @@ class Block(Generic[T]):
 
     def drop(self, count: int, skipped: Skipped | None = None) -> tuple[Block[T], int]:
         """Pull and forget the first `count` elements; give the rest as a block, and how many there were to drop."""
+        last: Any = None
         if self._rows is None:
             assert self.length is not None
             dropped = min(count, self.length)
-            self._taken += dropped
         else:
             found = pull(self._rows, count)
             dropped = len(found)
-            self._taken += dropped
-            if skipped is not None:
-                skipped.note(found)
-                return self.remainder(), dropped
-        if skipped is not None:
-            skipped.missing -= dropped
+            last = found[-1] if found else None
+        self._taken += dropped
+        if skipped is not None and dropped:
+            skipped.note(dropped, last)
         return self.remainder(), dropped
 
 

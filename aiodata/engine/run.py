@@ -60,8 +60,7 @@ class Run:
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
         self.plan, self.parent = plan, parent
         self.pools = Pools(self.guard)
-        self.closed = False
-        self.stepped = False
+        self.closed = self.stepped = False
         """Whether the stages are stepped by hand in the reader's thread, with no loop."""
         self.detaches = True
         """Whether the most downstream look-ahead runs on a private loop; settled when reading begins."""
@@ -98,9 +97,9 @@ class Run:
         return self.own(self.behind(self.own(blocks), skip) if skip else blocks, sources)
 
     def own(self, blocks: Any, sources: Sequence[Source] = ()) -> AsyncIterator[Block[Any]]:
-        """Take charge of closing an async generator and what it has opened.
+        """Take charge of closing an async generator and what it has opened, and hold it until then.
 
-        It is held until then: one that were left to the collector would be closed by a task of asyncio's own.
+        One that is left to the collector is closed by a task of asyncio's own, at a time nobody knows.
         """
         owned = self._generators.get(id(blocks))
         if owned is not None:  # a stage that passes its input's blocks on as they are

@@ -79,7 +79,8 @@ async def piece_of(run: Run, blocks: AsyncIterator[Block[Any]], size: int) -> Bl
             break
     await run.release(blocks)
     skipped = Skipped(size)
-    skipped.note(computed)
+    if computed:
+        skipped.note(len(computed), computed[-1])
     skipped.check()
     assert first is not None
     return Block(*first, computed=computed)

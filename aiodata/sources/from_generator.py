@@ -105,7 +105,8 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool, label: str
     try:
         if skip:
             skipped = Skipped(taken)
-            skipped.note(pull(iterator, taken))
+            if found := pull(iterator, taken):
+                skipped.note(len(found), found[-1])
             skipped.check()
         stateful = hasattr(iterable, "state_dict")
         size = 1
@@ -177,11 +178,12 @@ async def _skip(iterator: AsyncIterator[Any], count: int) -> None:
     skipped = Skipped(count)
     while skipped.missing:
         try:
-            skipped.note([await anext(iterator)])
+            await anext(iterator)
+            skipped.note(1)
         except StopAsyncIteration:
             break
         except Exception as error:  # it may have been given before; the iterator may go on behind it
-            skipped.note([Failure(error)])
+            skipped.note(1, Failure(error))
     skipped.check()
 
 

@@ -128,7 +128,7 @@ class Window:
                             raise element.exception  # it did not fail when it went into the window
                         found[self.next] = element
                     self.next += 1
-                skipped.note(elements)
+                skipped.note(len(elements), elements[-1])
                 await self.run.breathe()
             rest = block
         skipped.check()
