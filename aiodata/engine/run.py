@@ -63,7 +63,7 @@ class Run:
         self.closed = self.stepped = False
         """Whether the stages are stepped by hand in the reader's thread, with no loop."""
         self.detaches = True
-        """Whether the most downstream look-ahead runs on a private loop; settled when reading begins."""
+        """Whether the last look-ahead runs on a private loop; settled when reading begins."""
         self.inline: list[str] = parent.inline if parent else []
         """Labels of the stages whose plain functions are called where the pipeline runs."""
         self.statistics: Statistics = parent.statistics if parent else Statistics()
@@ -79,10 +79,11 @@ class Run:
         self.bridges: set[Bridge] = set()
         self._tasks = Tasks()
         self._ended: asyncio.Future[None] | None = None
+        self.end: Callable[[], Coroutine[Any, Any, None]] | None = (
+            None  # with the pull under way; whoever pulls sets it
+        )
         self._breathed = monotonic()
         self._switch_interval: float | None = None
-
-    # Opening stages
 
     def open(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
         """Open the stage of `plan`, and with it those that it reads.
@@ -181,13 +182,11 @@ class Run:
         while root.parent is not None and not root.on_private_loop:
             root = root.parent
         if not root.closed and not root.on_private_loop:
-            root._tasks.guard(root.aclose)
+            root._tasks.guard(root.end or root.aclose)
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a blocking function in one of the run's own threads for files."""
         return await asyncio.get_running_loop().run_in_executor(self.pools.files, function, *arguments)
-
-    # Letting the loop breathe
 
     async def breathe(self) -> None:
         """Let the loop run its other tasks if it has not for 5 ms."""
@@ -242,15 +241,15 @@ class Run:
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
         try:
-            await all_of(
-                [self._end_tasks, self._close_generators, self._end_children, self.pools.close, self._tasks.end_guard]
-            )
+            await all_of([self._end_tasks, self._close_generators, self._end_children, self.pools.close])
         finally:
             if self._switch_interval is not None:
                 sys.setswitchinterval(self._switch_interval)
             _begun.discard(self)
+            self.end = None
             if self._ended is not None:
                 self._ended.set_result(None)
+            await self._tasks.end_guard()  # last: the guard may be waiting for this very end
 
     def abandon(self) -> None:
         """Let go of a run whose loop has closed, so that its threads end."""

@@ -111,6 +111,7 @@ class Session:
         if asynchronous:
             self.face = "async"
             self._loop = asyncio.get_running_loop()
+            self.run.end = self.aclose
         elif not with_loop and not needs_loop(self.plan, apart_from=detachable(self.plan)):
             self.face = "stepped"
             self.run.stepped = True
@@ -181,7 +182,8 @@ class Session:
                 return block  # type: ignore[no-any-return]
             raise asyncio.CancelledError
         except BaseException as error:
-            if pulling.interrupted:
+            task = asyncio.current_task()
+            if pulling.interrupted and not (task is not None and task.cancelling()):
                 raise EndedEarlyError("the iterator was closed while it was being read") from error
             raise
         finally:
