@@ -7,6 +7,7 @@ training step.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -110,8 +111,11 @@ class Bridge:
                 self._cancel()
 
     def join(self) -> None:
-        """Wait, blocking, until the thread has ended; does nothing in that thread itself."""
-        if self._thread is not None and self._thread is not threading.current_thread():
+        """Wait, blocking, until the thread has ended; does nothing in that thread itself.
+
+        While the interpreter is being torn down, a daemon thread stands still: it would be waited for in vain.
+        """
+        if self._thread is not None and self._thread is not threading.current_thread() and not sys.is_finalizing():
             self._thread.join()
 
     async def wait(self) -> None:

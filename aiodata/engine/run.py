@@ -79,9 +79,8 @@ class Run:
         self.bridges: set[Bridge] = set()
         self._tasks = Tasks()
         self._ended: asyncio.Future[None] | None = None
-        self.end: Callable[[], Coroutine[Any, Any, None]] | None = (
-            None  # with the pull under way; whoever pulls sets it
-        )
+        self.end: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """Ends the run with the pull that may be under way; set by whoever pulls."""
         self._breathed = monotonic()
         self._switch_interval: float | None = None
 

@@ -72,6 +72,7 @@ async def test_closing_while_another_task_waits_ends_that_wait_with_an_error(
     await asyncio.wait({reader}, timeout=5)
     gate.set()  # a running call in a thread is waited for
     await asyncio.wait_for(closer, 5)
+    await asyncio.wait({reader}, timeout=5)
     assert isinstance(reader.exception(), EndedEarlyError)
     del reader, closer
     await watch.nothing_left(seconds=1)
