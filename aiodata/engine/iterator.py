@@ -121,6 +121,8 @@ class DatasetIterator(Generic[T_co]):
             except BaseException:
                 await self.aclose()
                 raise
+            if self._session.orphaned and not self._finished:
+                raise EndedEarlyError("the event loop that this iterator belongs to has been shut down")
             if self._finished or self._session.closed:
                 raise StopAsyncIteration
             self._session.check(asynchronous=True)

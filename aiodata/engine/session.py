@@ -86,6 +86,8 @@ class Session:
         """The seed generators as they were before this opening drew from them."""
         self.run = Run(plan)
         self.closed = False
+        self.orphaned = False
+        """Whether its loop was shut down while it was open."""
         self.face = ""
         """Where it runs: "async" on the reader's loop, "stepped" by hand, "thread" on a private loop, "" not yet."""
         self._blocks: AsyncIterator[Block[Any]] = self.run.open(plan, start)
@@ -111,7 +113,7 @@ class Session:
         if asynchronous:
             self.face = "async"
             self._loop = asyncio.get_running_loop()
-            self.run.end = self.aclose
+            self.run.end = self._end_with_loop
         elif not with_loop and not needs_loop(self.plan, apart_from=detachable(self.plan)):
             self.face = "stepped"
             self.run.stepped = True
@@ -211,6 +213,10 @@ class Session:
             self._pulling.interrupt()
             await self._pulling.ended.wait()
         await self.run.aclose()
+
+    async def _end_with_loop(self) -> None:
+        self.orphaned = not self.closed
+        await self.aclose()
 
     def _close_soon(self) -> None:
         if self.run.closed or self._loop is None:
