@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain, islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from aiodata.columns import iterate, slice_columns
 from aiodata.engine.position import Cursor, Origin, cursor
@@ -31,6 +31,14 @@ class Failure:
 
     def __init__(self, exception: Exception) -> None:
         self.exception: Any = exception
+
+    def open(self) -> NoReturn:
+        """Raise the exception, without a cycle of it and its traceback's frames."""
+        error, self.exception = self.exception, None
+        try:
+            raise error
+        finally:
+            del error
 
 
 class Tally:
@@ -66,17 +74,13 @@ def _attempts(generate: Callable[[], Iterator[T]]) -> Iterator[Iterator[T]]:
 
 def recorded(elements: Iterable[T | Failure]) -> Iterator[T]:
     """Iterate over computed elements, raising the failures among them."""
-    rest = iter(elements)
+    rest: Iterator[Any] = iter(elements)
 
     def raising() -> Iterator[T]:
         for element in rest:
             if element.__class__ is Failure:
-                error, element.exception = element.exception, None
-                try:
-                    raise error
-                finally:
-                    del error  # else the error and this frame, which its traceback holds, would be a cycle
-            yield element  # type: ignore[misc]
+                element.open()
+            yield element
 
     return resumable(raising)
 

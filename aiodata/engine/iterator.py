@@ -17,6 +17,7 @@ from aiodata.engine.workers import all_of
 from aiodata.errors import EndedEarlyError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from aiodata.engine.block import Block
@@ -51,7 +52,7 @@ class DatasetIterator(Generic[T_co]):
         self._finished = False
         self._hand: tuple[Origin, int] | None = None
         """Where the block in hand begins; the block itself would hold its elements."""
-        self._rows = _NOTHING
+        self._rows: Iterator[T_co] = _NOTHING
         self._taken = 0
         self._pulls = self._until_clock = 1
         self._breathed = self._slept = monotonic()
@@ -111,7 +112,7 @@ class DatasetIterator(Generic[T_co]):
                         if started and monotonic() - started > SLOW_SECONDS:
                             self._report(monotonic() - started)
                         await self._look_at_clock()
-                    return element  # type: ignore[no-any-return]
+                    return element
             except StopAsyncIteration as error:
                 self._taken += 1
                 raise RuntimeError("a function of the pipeline raised StopAsyncIteration") from error
@@ -193,7 +194,7 @@ class DatasetIterator(Generic[T_co]):
             try:
                 for element in self._rows:
                     self._taken += 1
-                    return element  # type: ignore[no-any-return]
+                    return element
             except Exception:
                 self._taken += 1
                 raise

@@ -106,7 +106,8 @@ class Run:
             owned.sources = [*owned.sources, *sources]
         else:
             self._generators[id(blocks)] = _Owned(blocks, sources)
-        return blocks  # type: ignore[no-any-return]
+        held: AsyncIterator[Block[Any]] = blocks
+        return held
 
     async def release(self, blocks: AsyncIterator[Block[Any]]) -> None:
         """Close a stage and all that it reads. Whoever opens an input more than once releases it when it is done."""

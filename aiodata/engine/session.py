@@ -164,7 +164,8 @@ class Session:
         try:
             next(steps)
         except StopIteration as finished:
-            return finished.value  # type: ignore[no-any-return]
+            block: Block[Any] | None = finished.value
+            return block
         raise RuntimeError("a stage that says it needs no event loop waited for one")
 
     async def fetch_async(self) -> Block[Any] | None:
@@ -179,9 +180,9 @@ class Session:
         self.begin(asynchronous=True)
         self._pulling = pulling = _Pull(anext(self._blocks, None))
         try:
-            block = await pulling
+            block: Block[Any] | None = await pulling
             if not pulling.interrupted:
-                return block  # type: ignore[no-any-return]
+                return block
             raise asyncio.CancelledError
         except BaseException as error:
             task = asyncio.current_task()

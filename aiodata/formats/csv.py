@@ -105,7 +105,8 @@ def _compiled(
             and (_same_wrapped(record_defaults, kept, wraps) if wraps else _same(record_defaults, kept))
             and (select_cols is kept_cols if kept_cols is None else _same(select_cols, kept_cols))
         ):
-            return found  # type: ignore[no-any-return]
+            columns: CsvColumns = found
+            return columns
     if isinstance(record_defaults, (str, bytes)):
         raise TypeError("record_defaults must be a list with one entry per column, not one text")
     # Copies: another thread may change the lists while the columns are made, which must not be kept for other entries.

@@ -42,4 +42,5 @@ async def areduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S
         async for element in iterator:
             result = reduce_func(state, element)
             state = normalize(await result if coroutine else result)
-    return state  # type: ignore[no-any-return]
+    last: S = state
+    return last

@@ -44,4 +44,5 @@ def reduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any],
     with self.iterate() as iterator:
         for element in iterator:
             state = normalize(reduce_func(state, element))
-    return state  # type: ignore[no-any-return]
+    last: S = state
+    return last

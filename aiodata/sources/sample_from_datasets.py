@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from aiodata.engine.plan import INFINITE, UNKNOWN, Plan
+from aiodata.engine.plan import INFINITE, UNKNOWN, plan_of
 from aiodata.random import Seeds, get_seed
 from aiodata.sources._directed import Directed, Input
 from aiodata.sources._selection import FixedChoices, RowChoices, cumulated, summary, typed
@@ -70,8 +70,9 @@ def sample_from_datasets(
     inputs = [dataset.plan for dataset in found]
     sums: list[float] | None = None
     shares = ""
-    if _is_dataset(weights):
-        inputs.insert(0, weights.plan)  # type: ignore[union-attr]
+    rows_of_weights = plan_of(weights)
+    if rows_of_weights is not None:
+        inputs.insert(0, rows_of_weights)
         shares = "weights=dataset"
     else:
         if weights is not None:
@@ -98,15 +99,11 @@ def sample_from_datasets(
     return found[0].then("sample_from_datasets", stage, inputs=inputs, detail=detail, count=_count, seeds=seeds)
 
 
-def _is_dataset(value: Any) -> bool:
-    return isinstance(getattr(value, "plan", None), Plan)
-
-
 def _checked(datasets: Any) -> list[Any]:
-    if _is_dataset(datasets) or not isinstance(datasets, Sequence):
+    if plan_of(datasets) is not None or not isinstance(datasets, Sequence):
         raise TypeError(f"sample_from_datasets: datasets must be a list of datasets, not {type(datasets).__name__}")
     for dataset in datasets:
-        if not _is_dataset(dataset):
+        if plan_of(dataset) is None:
             raise TypeError(f"sample_from_datasets: takes datasets, not {type(dataset).__name__}")
     if not datasets:
         raise ValueError("sample_from_datasets: give at least one dataset")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Failure, recorded
+from aiodata.engine.block import Block, Failure
 from aiodata.engine.channel import Buffer, Channel, End, fill
 from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
@@ -82,8 +82,7 @@ class _InputsAhead:
             found.open()
             return None
         if isinstance(found, Failure):
-            next(recorded([found]))
-            raise AssertionError
+            found.open()
         return found
 
     async def reopen(self, saved: Any) -> Reader:

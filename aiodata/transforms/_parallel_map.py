@@ -108,7 +108,8 @@ class _Work:
             return await awaited_chunk(self.function, chunk, self.label, first, self.vectorized)
         if self.vectorized:
             tally = Tally(first)
-            return await self._submit(vectorized_block, self.function, chunk, self.label, tally)  # type: ignore[no-any-return]
+            block: Block[Any] = await self._submit(vectorized_block, self.function, chunk, self.label, tally)
+            return block
         return await self.call_in_pool(chunk, first)
 
     async def call_in_pool(self, chunk: Block[Any], first: int) -> Block[Any]:
