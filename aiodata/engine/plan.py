@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, TypeAlias
 
 from aiodata.engine.block import Block
@@ -21,11 +22,13 @@ __all__ = [
     "needs_loop",
     "plan_of",
     "save_seeds",
+    "seed_owners",
 ]
 
 AUTOTUNE = -1
 INFINITE = -1
 UNKNOWN = -2
+_NOTHING_SET = Options()
 
 Stage: TypeAlias = Callable[..., AsyncIterator[Block[Any]]]
 """`stage(run, *inputs, start)`: open the stage at once and give its blocks.
@@ -49,10 +52,15 @@ class Plan:
         resumes_by_cursor: `start` is a cursor: the stage skips by itself, or passes the cursor on to its one input.
         waits: Needs an event loop (files, tasks, coroutines).
         has_coroutines: Runs the user's own coroutines, which belong to the user's loop.
+        opens_often: Opens its input several times at once, so that one that runs ahead cannot be begun anew by itself.
         reads_ahead: Is a plain look-ahead, so that everything behind it may run on a loop of its own.
         options: Options that hold for this stage and those that it reads.
+        options_of_first: Takes only the options of its first input, not those of the others.
         seeds: The seed generator that this stage's dataset owns, if any, as `aiodata.random.Seeds`.
-        rows: Rows that every element is known to have along its first axis.
+        spec: Gives the spec of the elements from those of the inputs, None where it is not known; see `aiodata.spec`.
+        deterministic: For a stage that can give elements as they become ready: what it was told, None for the options'.
+        title: The user's own name for the stage, shown in `repr`.
+        learned: The spec, once an element has been looked at.
     """
 
     name: str
@@ -63,10 +71,15 @@ class Plan:
     resumes_by_cursor: bool = False
     waits: bool = False
     has_coroutines: bool = False
+    opens_often: bool = False
     reads_ahead: bool = False
     options: Options | None = None
+    options_of_first: bool = False
     seeds: Any = None
-    rows: int | None = None
+    spec: Callable[..., Any] = field(default=lambda *_: None, repr=False)
+    deterministic: bool | None = True
+    title: str | None = None
+    learned: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def label(self) -> str:
@@ -76,6 +89,10 @@ class Plan:
     def cardinality(self) -> int:
         """Give the number of elements, `INFINITE` or `UNKNOWN`."""
         return self.count(*(source.cardinality() for source in self.inputs))
+
+    def element_spec(self) -> Any:
+        """Give the spec of the elements; None if it is not known."""
+        return self.learned[0] if self.learned else self.spec(*(source.element_spec() for source in self.inputs))
 
     def walk(self) -> list[Plan]:
         """Give this plan and all that it reads, inputs first, each once for each time it is read."""
@@ -89,15 +106,19 @@ class Plan:
         return found
 
 
+def seed_owners(plan: Plan) -> list[Any]:
+    """List the seed generators in the pipeline."""
+    return [stage.seeds for stage in plan.walk() if stage.seeds is not None]
+
+
 def save_seeds(plan: Plan) -> list[Any]:
     """Give the state of every seed generator in the pipeline, as JSON."""
-    return [stage.seeds.save() for stage in plan.walk() if stage.seeds is not None]
+    return [owner.save() for owner in seed_owners(plan)]
 
 
 def load_seeds(plan: Plan, saved: list[Any]) -> None:
     """Set every seed generator in the pipeline to a saved state."""
-    owners = [stage.seeds for stage in plan.walk() if stage.seeds is not None]
-    for owner, state in zip(owners, saved, strict=True):
+    for owner, state in zip(seed_owners(plan), saved, strict=True):
         owner.load(state)
 
 
@@ -109,11 +130,14 @@ def plan_of(dataset: object) -> Plan | None:
 
 def merged_options(plan: Plan) -> Options:
     """Give the options of a pipeline: those of all its stages, later ones over earlier ones, field by field."""
-    options = Options()
-    for stage in plan.walk():
+    found: list[Options] = []
+    waiting = [plan]
+    while waiting:
+        stage = waiting.pop()
         if stage.options is not None:
-            options = stage.options.over(options)
-    return options
+            found.append(stage.options)
+        waiting.extend(stage.inputs[:1] if stage.options_of_first else stage.inputs)
+    return reduce(Options.merge, reversed(found), _NOTHING_SET)
 
 
 def needs_loop(plan: Plan, apart_from: Plan | None = None) -> bool:
@@ -128,6 +152,6 @@ def detachable(plan: Plan) -> Plan | None:
     while True:
         if plan.reads_ahead and not any(source.has_coroutines for source in plan.walk()):
             return plan
-        if len(plan.inputs) != 1:
+        if len(plan.inputs) != 1 or plan.opens_often:
             return None
         plan = plan.inputs[0]

@@ -14,7 +14,7 @@ __all__ = ["aget_single_element"]
 T = TypeVar("T")
 
 
-async def aget_single_element(self: Dataset[T]) -> T:
+async def aget_single_element(self: Dataset[T], name: str | None = None) -> T:
     """Give the only element, on the running loop; as `get_single_element`.
 
     Raises:

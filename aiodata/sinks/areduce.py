@@ -17,12 +17,15 @@ __all__ = ["areduce"]
 S = TypeVar("S")
 
 
-async def areduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any], Any]) -> S:
+async def areduce(
+    self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any], Any], name: str | None = None
+) -> S:
     """Combine all elements into one value, on the running loop; as `reduce`, but `reduce_func` may be `async def`.
 
     Args:
         initial_state: The value for no elements.
         reduce_func: Gives the next value from the value so far and an element; a tuple element is one argument.
+        name: As for `reduce`.
 
     Returns:
         The last value.

@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 __all__ = ["cardinality"]
 
 
-def cardinality(self: Dataset[Any]) -> int:
+def cardinality(self: Dataset[Any], name: str | None = None) -> int:
     """Give the number of elements, `INFINITE_CARDINALITY` (-1) or `UNKNOWN_CARDINALITY` (-2).
 
     Nothing is run. `len()` gives the same where it is a number.
+
+    Args:
+        name: Accepted as in tf.data; there is no stage that it could name.
 
     >>> import aiodata
     >>> aiodata.Dataset.range(10).batch(3).cardinality()

@@ -13,8 +13,11 @@ __all__ = ["get_single_element"]
 T = TypeVar("T")
 
 
-def get_single_element(self: Dataset[T]) -> T:
+def get_single_element(self: Dataset[T], name: str | None = None) -> T:
     """Give the only element, blocking until it is there; `aget_single_element` is the same to be awaited.
+
+    Args:
+        name: Accepted as in tf.data; there is no stage that it could name.
 
     Raises:
         ValueError: There is none, or more than one.

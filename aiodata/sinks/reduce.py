@@ -17,12 +17,13 @@ __all__ = ["reduce"]
 S = TypeVar("S")
 
 
-def reduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any], Any]) -> S:
+def reduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any], Any], name: str | None = None) -> S:
     """Combine all elements into one value, blocking until it is there; `areduce` is the same to be awaited.
 
     Args:
         initial_state: The value for no elements.
         reduce_func: Gives the next value from the value so far and an element; a tuple element is one argument.
+        name: Accepted as in tf.data; there is no stage that it could name.
 
     Returns:
         The last value.

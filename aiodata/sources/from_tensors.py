@@ -9,6 +9,7 @@ from aiodata.conversion import as_element
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
+from aiodata.spec import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["from_tensors"]
 
 
-def from_tensors(cls: type[Dataset[Any]], tensors: Any) -> Dataset[Any]:
+def from_tensors(cls: type[Dataset[Any]], tensors: Any, name: str | None = None) -> Dataset[Any]:
     """Give one element: `tensors` itself.
 
     Arrays are copied, and read-only in the element. A Python list becomes an array; tuples, named tuples and dicts
     stay structures; None stays None.
+
+    Args:
+        tensors: The element.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: A set, which has no order.
@@ -36,7 +41,9 @@ def from_tensors(cls: type[Dataset[Any]], tensors: Any) -> Dataset[Any]:
     Source: `tf.data.Dataset.from_tensors`; Python numbers follow numpy (int64, float64), not TensorFlow.
     """
     element = as_element(tensors)
-    return cls(Plan("from_tensors", partial(_one, element=element), count=lambda: 1))
+    spec = spec_of(element)
+    stage = partial(_one, element=element)
+    return cls(Plan("from_tensors", stage, count=lambda: 1, spec=lambda: spec, title=name))
 
 
 async def _one(run: Run, *, start: int | None, element: Any) -> AsyncIterator[Block[Any]]:

@@ -12,6 +12,7 @@ from aiodata.engine.block import Block
 from aiodata.engine.plan import UNKNOWN, Plan
 from aiodata.engine.position import Origin
 from aiodata.errors import StateError
+from aiodata.spec import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,6 +28,7 @@ def list_files(
     file_pattern: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     shuffle: bool | None = None,
     seed: int | None = None,
+    name: str | None = None,
 ) -> Dataset[bytes]:
     """Give the paths that match a pattern, or several, as bytes.
 
@@ -38,6 +40,7 @@ def list_files(
         file_pattern: A glob pattern or a list of them.
         shuffle: None or True: another random order in each iteration; False: sorted by bytes.
         seed: Makes the random order the same in every process: that of `shuffle(number of files, seed)`.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: A pattern is not a path.
@@ -62,7 +65,8 @@ def list_files(
         raise ValueError("list_files: file_pattern is empty")
     detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
     stage = partial(_paths, patterns=patterns)
-    files = cls(Plan("list_files", stage, detail=detail, waits=True))
+    spec = TensorSpec((), object)
+    files = cls(Plan("list_files", stage, detail=detail, waits=True, spec=lambda: spec, title=name))
     return files if shuffle is False else files.shuffle(UNKNOWN, seed)
 
 

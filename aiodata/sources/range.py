@@ -12,6 +12,7 @@ from aiodata.checks import check_integer
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
+from aiodata.spec import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,12 +28,15 @@ SMALLEST_BLOCK = 64
 LARGEST_BLOCK = 4096
 
 
-def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64) -> Dataset[Any]:
+def range(
+    cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64, name: str | None = None
+) -> Dataset[Any]:
     """Give the numbers of Python's `range` as numpy scalars.
 
     Args:
         *args: `stop`, or `start, stop`, or `start, stop, step`; integers.
         output_type: Any numeric dtype.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: An argument is not an integer, there are not one to three, or the dtype is not numeric.
@@ -46,8 +50,8 @@ def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64
     """
     if not 1 <= len(args) <= 3:
         raise TypeError(f"range: takes 1 to 3 numbers, not {len(args)}")
-    names = ("stop",) if len(args) == 1 else ("start", "stop", "step")
-    bounds = [check_integer(arg, "range", name) for name, arg in zip(names, args, strict=False)]
+    words = ("stop",) if len(args) == 1 else ("start", "stop", "step")
+    bounds = [check_integer(arg, "range", word) for word, arg in zip(words, args, strict=False)]
     if bounds[2:] == [0]:
         raise ValueError("range: step must not be 0")
     numbers = builtins.range(*bounds)
@@ -59,7 +63,9 @@ def range(cls: type[Dataset[Any]], *args: int, output_type: DTypeLike = np.int64
         raise TypeError(f"range: output_type must be a numeric dtype, not {dtype}")
     detail = f"{numbers.start}, {numbers.stop}, {numbers.step}" + ("" if dtype == np.int64 else f", {dtype}")
     stage = partial(_range, numbers=numbers, dtype=dtype)
-    return cls(Plan("range", stage, detail=detail, count=partial(_length, numbers)))
+    spec = TensorSpec((), dtype)
+    count = partial(_length, numbers)
+    return cls(Plan("range", stage, detail=detail, count=count, spec=lambda: spec, title=name))
 
 
 def _length(numbers: builtins.range) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["zip"]
 
 
-def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None) -> Dataset[Any]:
+def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
     """Give elements of several datasets side by side, until the shortest ends.
 
     When one fails at an element, the others' elements of that row are used up.
@@ -30,6 +30,7 @@ def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None) -> Dataset[An
     Args:
         *args: Datasets, or one structure (tuple, named tuple, dict) of them. A single dataset is not wrapped.
         datasets: The structure, by tf.data's older name.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: An argument is not a dataset or a structure of datasets; a list is none.
@@ -52,7 +53,12 @@ def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None) -> Dataset[An
     if not leaves:
         raise ValueError("zip: the structure holds no dataset")
     stage = partial(_zip, structure=pack_like(structure, range(len(leaves))))
-    return cls(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count))
+    spec = partial(_spec, structure)
+    return cls(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name))
+
+
+def _spec(structure: Any, *specs: Any) -> Any:
+    return None if None in specs else pack_like(structure, specs)
 
 
 def _count(*counts: int) -> int:
@@ -120,7 +126,7 @@ class _Rows:
                 yield self._columns(count)
             else:
                 marks = self.marks or self._marks()
-                origin = Origin(partial(_position, marks), partial(_place, marks[0]))
+                origin = Origin(partial(_position, marks), partial(_place, marks))
                 yield Block(origin, rows=resumable(self._pull))
 
     def _exhausted(self) -> _Input | None:
@@ -145,7 +151,7 @@ class _Rows:
             begin = each.offset - each.block.offset
             parts.append(slice_columns(each.block.columns, begin, begin + count))
             each.offset += count
-        origin = Origin(partial(_position, marks), partial(_place, marks[0]))
+        origin = Origin(partial(_position, marks), partial(_place, marks))
         return Block(origin, columns=pack_like(self.structure, parts), length=count)
 
     def _pull(self) -> Iterator[Any]:
@@ -185,5 +191,6 @@ def _position(marks: list[tuple[Origin, int]]) -> Any:
     return [cursor(*mark) for mark in marks]
 
 
-def _place(mark: tuple[Origin, int], offset: int) -> str | None:
-    return mark[0].place(mark[1] + offset)
+def _place(marks: list[tuple[Origin, int]], offset: int) -> str | None:
+    """Give the place of the first input whose elements have one."""
+    return next(filter(None, (origin.place(first + offset) for origin, first in marks)), None)

@@ -12,6 +12,9 @@ from aiodata.columns import concat_columns, owned, reshape_batches, slice_column
 from aiodata.engine.block import Block, Tally, resumable
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.engine.position import Origin, cursor, locate
+from aiodata.functions import name_of
+from aiodata.spec import batched
+from aiodata.transforms.map import mapped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,6 +35,7 @@ def batch(
     drop_remainder: bool = False,
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    name: str | None = None,
 ) -> Dataset[Any]:
     """Combine `batch_size` consecutive elements into one, stacked along a new leading axis.
 
@@ -44,6 +48,7 @@ def batch(
         drop_remainder: Leave out a last batch that is smaller.
         num_parallel_calls: Stack so many batches at once, in threads, as `map` does; None stacks when asked.
         deterministic: As for `map`.
+        name: A name for the stage, shown in `repr`.
 
     Returns:
         A dataset of structures of arrays of shape `(batch_size, ...)`.
@@ -62,7 +67,7 @@ def batch(
     """
     size = check_integer(batch_size, "batch", "batch_size", 1)
     calls = check_parallelism(num_parallel_calls, "batch", "num_parallel_calls")
-    return grouped(self, "batch", size, drop_remainder, stack, calls, deterministic)
+    return grouped(self, "batch", size, drop_remainder, stack, calls, deterministic, title=name)
 
 
 def grouped(
@@ -74,15 +79,28 @@ def grouped(
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
     detail: str = "",
+    spec: Callable[[Any], Any] | None = None,
+    title: str | None = None,
 ) -> Dataset[Any]:
-    """Give a dataset of groups of `size` elements, collated; what `batch` and `padded_batch` are made of."""
+    """Give a dataset of groups of `size` elements, collated; what `batch` and its relatives are made of."""
     detail = f"{size}{', drop_remainder=True' if drop_remainder else ''}{detail}"
     count = partial(_count, size=size, drop=drop_remainder)
     stage = partial(_group, size=size, drop=drop_remainder, collate=collate, label=f"{name}({size})")
+    spec = spec or partial(batched, size=size if drop_remainder else None)
     if num_parallel_calls is None:
-        return dataset.then(name, stage, detail=detail, count=count, rows=size if drop_remainder else None)
-    groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count)
-    return groups.map(partial(_collate_group, collate), num_parallel_calls, deterministic)
+        return dataset.then(name, stage, detail=detail, count=count, spec=spec, title=title)
+    groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count, title=title)
+    collated = partial(_collate_group, collate)
+    batches = spec(dataset.plan.element_spec())
+    return mapped(
+        groups,
+        collated,
+        num_parallel_calls,
+        deterministic,
+        label=f"{name}({size})",
+        detail=name_of(collate),
+        spec=lambda _: batches,
+    )
 
 
 class _Group:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.columns import freeze
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.position import Origin
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -23,7 +24,7 @@ __all__ = ["cache"]
 T = TypeVar("T")
 
 
-def cache(self: Dataset[T]) -> Dataset[T]:
+def cache(self: Dataset[T], name: str | None = None) -> Dataset[T]:
     """Keep the elements of the first complete pass in memory, and give later passes from there.
 
     The store belongs to the dataset that this call gives and is shared by all iterators over it and over what is
@@ -34,6 +35,9 @@ def cache(self: Dataset[T]) -> Dataset[T]:
     A state saved behind a cache is small; restoring it in a process whose cache is not full reads the input again
     from its start, to fill it.
 
+    Args:
+        name: A name for the stage, shown in `repr`.
+
     >>> import aiodata
     >>> ds = aiodata.Dataset.range(3).cache()
     >>> [int(x) for x in ds], [int(x) for x in ds]
@@ -42,7 +46,8 @@ def cache(self: Dataset[T]) -> Dataset[T]:
     Source: `tf.data.Dataset.cache`, with the empty filename.
     """
     store = _Store()
-    return self.then("cache", partial(_cache, store=store), count=lambda count: count, seeds=store)
+    stage = partial(_cache, store=store)
+    return self.then("cache", stage, count=lambda count: count, spec=same, seeds=store, title=name)
 
 
 class _Store:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.engine.plan import INFINITE, UNKNOWN, plan_of
+from aiodata.spec import generalized
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -22,16 +23,17 @@ __all__ = ["concatenate"]
 T = TypeVar("T")
 
 
-def concatenate(self: Dataset[T], dataset: Dataset[T]) -> Dataset[T]:
+def concatenate(self: Dataset[T], dataset: Dataset[T], name: str | None = None) -> Dataset[T]:
     """Give this dataset's elements, then those of `dataset`, which is opened when it is reached.
 
     Concatenating thousands of datasets one by one makes one flat stage.
 
     Args:
         dataset: The dataset that follows.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
-        TypeError: It is not a dataset.
+        TypeError: It is not a dataset, or the elements are known to differ in structure or dtype. Shapes may differ.
 
     >>> import aiodata
     >>> [int(x) for x in aiodata.Dataset.range(2).concatenate(aiodata.Dataset.range(5, 7))]
@@ -43,7 +45,20 @@ def concatenate(self: Dataset[T], dataset: Dataset[T]) -> Dataset[T]:
     if following is None:
         raise TypeError(f"concatenate: dataset must be a Dataset, not {type(dataset).__name__}")
     own = self.plan.inputs if self.plan.name == "concatenate" else (self.plan,)
-    return self.then("concatenate", _concatenate, inputs=[*own, following], count=_count)
+    try:
+        spec = generalized(self.plan.element_spec(), following.element_spec())
+    except TypeError as error:
+        raise TypeError(f"concatenate: the datasets do not fit each other: {error}") from None
+    learned = [] if spec is None else [spec]  # else each further call would ask all parts again
+    return self.then(
+        "concatenate",
+        _concatenate,
+        inputs=[*own, following],
+        count=_count,
+        options_of_first=True,
+        learned=learned,
+        title=name,
+    )
 
 
 def _count(*counts: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.ahead import read_ahead
 from aiodata.engine.plan import AUTOTUNE
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +24,7 @@ __all__ = ["prefetch"]
 T = TypeVar("T")
 
 
-def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE) -> Dataset[T]:
+def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE, name: str | None = None) -> Dataset[T]:
     """Compute up to `buffer_size` elements ahead of the consumer; the same elements in the same order.
 
     The last prefetch of a pipeline works in a thread with a loop of its own, so that it goes on while a training
@@ -33,7 +34,9 @@ def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE) -> Dataset[T]:
 
     Args:
         buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. `AUTOTUNE` begins
-            with 1 and doubles, up to 1,024, whenever the consumer finds nothing although the buffer had been full.
+            with 1 and doubles, up to 1,024, whenever the consumer finds nothing although the buffer had been full; it
+            stays at 1 where the options say `autotune.enabled = False`.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `buffer_size` is not an integer.
@@ -53,11 +56,15 @@ def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE) -> Dataset[T]:
         stage,
         detail=str(size),
         count=lambda count: count,
+        spec=same,
         resumes_by_cursor=True,
         reads_ahead=ahead,
         waits=ahead,
+        title=name,
     )
 
 
 def _prefetch(run: Run, source: Source, *, start: Cursor | None, size: int, label: str) -> AsyncIterator[Block[Any]]:
+    if size == AUTOTUNE and run.options.autotune.enabled is False:
+        size = 1
     return source.open(start) if size == 0 else read_ahead(run, source, start, size, label)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import aiodata
-from aiodata import Dataset
+from aiodata import Dataset, TextLineDataset
 from tests.programs import (
     Boom,
     Pair,
@@ -21,7 +21,11 @@ from tests.programs import (
     i64,
     nested,
     nested_rows,
+    outcomes,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def pairs(*rows: tuple[int, ...]) -> list[Any]:
@@ -101,3 +105,15 @@ def test_cardinality_is_the_least_known_and_unknown_beats_infinite() -> None:
     assert Dataset.zip(endless, endless).cardinality() == aiodata.INFINITE_CARDINALITY
     assert Dataset.zip(endless, unknown).cardinality() == aiodata.UNKNOWN_CARDINALITY
     assert Dataset.zip(finite, unknown).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_a_place_is_that_of_the_first_input_that_knows_one(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("one\ntwo\n")
+
+    def fail(number: Any, line: bytes) -> Any:
+        raise Boom(line)
+
+    one, two = outcomes(Dataset.zip(Dataset.range(2), TextLineDataset(path)).map(fail))
+    assert one.__notes__ == [f"in map(fail), element 0, from {path} line 1"]
+    assert two.__notes__ == [f"in map(fail), element 1, from {path} line 2"]
