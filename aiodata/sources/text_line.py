@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.checks import check_integer, check_parallelism
 from aiodata.dataset import Dataset
-from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
-from aiodata.engine.position import Origin, locate
-from aiodata.errors import StateError
-from aiodata.formats.compression import Decompressor, check_compression_type
-from aiodata.storage.local import LocalFile
+from aiodata.formats.compression import check_compression_type
+from aiodata.formats.cuts import Cut
+from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._records import read_records
+from aiodata.spec import TensorSpec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import Iterator
 
-    from aiodata.engine.run import Run
+    from aiodata.sources._files import Filenames
 
 __all__ = ["TextLineDataset"]
-
-CHUNK_BYTES = 256 * 1024
-FURTHER_BYTES = 1024 * 1024
-"""Bytes of each further read, by default: a small file is read at once, a large one with few hops between threads."""
 
 BLOCK_BYTES = 256 * 1024
 """About how many bytes of a file become one block: splitting them takes a millisecond or two."""
@@ -44,6 +38,7 @@ class TextLineDataset(Dataset[bytes]):
         compression_type: "" or None, "GZIP" (also several members joined) or "ZLIB".
         buffer_size: Bytes to read at a time; None means 256 KiB at first, then 1 MiB.
         num_parallel_reads: Files to read at once, their lines taken in turn; None reads one after the other.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `filenames` is none of these.
@@ -66,94 +61,64 @@ class TextLineDataset(Dataset[bytes]):
 
     def __init__(
         self,
-        filenames: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]] | Dataset[Any],
+        filenames: Filenames,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
+        name: str | None = None,
     ) -> None:
         compression = check_compression_type(compression_type, "TextLineDataset")
-        size = 0 if buffer_size is None else check_integer(buffer_size, "TextLineDataset", "buffer_size", 0)
-        reads = check_parallelism(num_parallel_reads, "TextLineDataset", "num_parallel_reads")
-        read = partial(_lines_of, compression=compression, chunk_bytes=size or None)
-        single = _single_path(filenames)
-        if single is not None:
-            super().__init__(read(single).plan)
-            return
-        names = filenames if isinstance(filenames, Dataset) else _dataset_of(filenames)
-        if reads is None:
-            lines = names.flat_map(read)
-        else:
-            lines = names.interleave(read, cycle_length=reads, num_parallel_calls=reads)
-        super().__init__(lines.plan)
+        size = check_buffer_size(buffer_size, "TextLineDataset")
+        read = partial(_lines_of, compression=compression, chunk_bytes=size)
+        super().__init__(read_files(Dataset, filenames, read, num_parallel_reads, "TextLineDataset", _spec, name))
 
 
-def _single_path(filenames: Any) -> str | None:
-    if isinstance(filenames, (str, bytes, os.PathLike)):
-        return os.fsdecode(filenames)
-    return None
-
-
-def _dataset_of(filenames: Any) -> Dataset[Any]:
-    if isinstance(filenames, (dict, set)):
-        raise TypeError(
-            f"TextLineDataset: filenames must be a path, a list or a dataset of paths, not {filenames!r:.80}"
-        )
-    try:
-        paths = [os.fsdecode(name) for name in filenames]
-    except TypeError as error:
-        raise TypeError(f"TextLineDataset: filenames must be paths or a dataset of paths: {error}") from error
-    return Dataset.from_tensor_slices(paths)
+def _spec(*names: Any) -> TensorSpec:
+    return TensorSpec((), object)
 
 
 def _lines_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Dataset[bytes]:
     path = os.fsdecode(filename)
-    stage = partial(_lines, path=path, compression=compression, chunk_bytes=chunk_bytes)
-    return Dataset(Plan("text_line", stage, detail=path + (f", {compression}" if compression else ""), waits=True))
+    stage = partial(
+        read_records,
+        path=path,
+        compression=compression,
+        chunk_bytes=chunk_bytes,
+        splitter=_Lines,
+        stage="text_line",
+        unit="line",
+        ends=b"\n",
+    )
+    detail = path + (f", {compression}" if compression else "")
+    return Dataset(Plan("text_line", stage, detail=detail, waits=True, spec=_spec))
 
 
-async def _lines(
-    run: Run, *, start: Any, path: str, compression: str, chunk_bytes: int | None
-) -> AsyncIterator[Block[bytes]]:
-    """Give a file's lines; what goes wrong takes the place of the line that could not be read, and is the last."""
-    offset, number = start or (0, 1)
-    first_number = number
-    counters = run.statistics.counters("text_line")
-    held: list[bytes] = []  # what has been read of a line without its end
-    failed: list[Block[bytes]] = []
-    file = LocalFile(run, path)
-    try:
-        async with aclosing(_pieces(run, file, compression, chunk_bytes, offset)) as pieces:
-            async for piece in pieces:
-                counters.bytes_read += len(piece)
-                held.append(piece)
-                if b"\n" not in piece:
-                    continue
-                text = b"".join(held)
-                end = text.rfind(b"\n") + 1
-                held = [text[end:]] if end < len(text) else []
-                begin = 0
-                while begin < end:
-                    stop = _cut(text, begin, end)
-                    lines = _split(text[begin:stop] if stop < end else text[begin:])
-                    lines.pop()  # what is behind the last end of a line
-                    yield Block(_origin(path, offset, number), computed=lines, clean=True)
-                    offset += stop - begin
-                    begin = stop
-                    number += len(lines)
-                    counters.elements += len(lines)
-                    counters.blocks += 1
-    except Exception as error:
-        origin = _origin(path, offset, number)
-        locate(error, "text_line", number - first_number, origin, 0)
-        failed.append(Block.failed(error, origin))
-    finally:
-        await file.aclose()
-    if failed:
-        yield failed.pop()  # not held: the error holds this frame by its traceback
-    elif held:
-        yield Block(_origin(path, offset, number), computed=_split(b"".join(held)), clean=True)
-        counters.elements += 1
-        counters.blocks += 1
+class _Lines:
+    """Cuts content into lines."""
+
+    def __init__(self, path: str, offset: int, number: int) -> None:
+        self.held: list[bytes] = []
+        """What has been fed of a line without its end."""
+
+    def feed(self, piece: bytes) -> Iterator[Cut]:
+        self.held.append(piece)
+        if b"\n" not in piece:
+            return
+        text = b"".join(self.held)
+        end = text.rfind(b"\n") + 1
+        self.held = [text[end:]] if end < len(text) else []
+        begin = 0
+        while begin < end:
+            stop = _cut(text, begin, end)
+            lines = _split(text[begin:stop] if stop < end else text[begin:])
+            lines.pop()  # what is behind the last end of a line
+            yield Cut(stop - begin, lines)
+            begin = stop
+
+    def finish(self) -> Iterator[Cut]:
+        if self.held:
+            text = b"".join(self.held)
+            yield Cut(len(text), _split(text))
 
 
 def _cut(text: bytes, begin: int, end: int) -> int:
@@ -166,62 +131,3 @@ def _cut(text: bytes, begin: int, end: int) -> int:
 def _split(text: bytes) -> list[bytes]:
     """Split at the ends of lines, without carriage returns."""
     return (text.replace(b"\r", b"") if b"\r" in text else text).split(b"\n")
-
-
-def _origin(path: str, offset: int, number: int) -> Origin:
-    """Give the origin of lines of which the first is line `number` and begins at byte `offset` of the content."""
-    return Origin(partial(_position, offset, number), partial(_place, path, number))
-
-
-def _position(offset: int, number: int) -> list[int]:
-    return [offset, number]
-
-
-def _place(path: str, number: int, offset: int) -> str:
-    return f"{path} line {number + offset}"
-
-
-async def _pieces(
-    run: Run, file: LocalFile, compression: str, chunk_bytes: int | None, offset: int
-) -> AsyncGenerator[bytes, None]:
-    """Give the file's content from a byte of it on, uncompressed."""
-    first, further = chunk_bytes or CHUNK_BYTES, chunk_bytes or FURTHER_BYTES
-    begin, before = (
-        offset,
-        max(0, offset - 1),
-    )  # the byte before a saved position ends a line, or the file is not what it was
-    if not compression:
-        data = await file.open(first, before)
-        _check_end_of_line(data[: offset - before], offset, file.path)
-        data = data[offset - before :] or await file.read(further)
-        while data:
-            yield data
-            data = await file.read(further)
-        return
-    decompressor = Decompressor(compression, file.path)
-    data = await file.open(first)
-    while data:
-        decompressor.feed(data)
-        while decompressor.is_fed:
-            piece = await run.in_thread(decompressor.read)
-            if before >= len(piece):
-                before -= len(piece)
-                offset -= len(piece)
-                continue
-            _check_end_of_line(piece[before:offset], begin if offset else 0, file.path)
-            if offset < len(piece):
-                yield piece[offset:]
-            before = offset = 0
-        data = await file.read(further)
-    decompressor.finish()
-    _check_end_of_line(b"", begin if offset else 0, file.path)
-
-
-def _check_end_of_line(found: bytes, offset: int, path: str) -> None:
-    """Make sure that the byte before a saved position is the end of a line; there is none before the start.
-
-    Raises:
-        StateError: It is not, or the file has no such byte.
-    """
-    if offset and found != b"\n":
-        raise StateError(f"{path}, byte {offset}: no line begins there, as one did when the state was saved")

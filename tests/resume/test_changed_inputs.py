@@ -57,7 +57,7 @@ def test_a_file_whose_lines_begin_elsewhere_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "text"
     state = saved(path, "lines")
     path.write_text("x" * 10_000)
-    with pytest.raises(StateError, match="no line begins there"):
+    with pytest.raises(StateError, match="no record begins there"):
         list(CHAINS["lines"](str(path)).iterate(state))
 
 

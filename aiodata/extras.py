@@ -1,0 +1,26 @@
+"""Optional dependencies: loaded when they are needed, and named when they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["load"]
+
+
+def load(module: str, extra: str, method: str) -> Any:
+    """Import a module of an optional dependency.
+
+    Args:
+        module: Its full name.
+        extra: The extra of this distribution that brings it.
+        method: Who needs it, for the error.
+
+    Raises:
+        ImportError: It is not installed; says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"{method} needs {package}: pip install 'aiodata-pipeline[{extra}]'", name=module) from error

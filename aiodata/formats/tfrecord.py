@@ -1,0 +1,186 @@
+"""TFRecord framing: records of bytes, each with its length and two checksums.
+
+A record is its length (uint64, little-endian), the masked CRC-32C of those 8 bytes (uint32), the payload, and the
+masked CRC-32C of the payload. Source: TensorFlow's guide to TFRecord, and its `core/lib/io/record_writer.h`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from aiodata.engine.block import Failure
+from aiodata.errors import CorruptRecordError
+from aiodata.extras import load
+from aiodata.formats.cuts import Cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["RecordSplitter", "checksum_function", "frame"]
+
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+LARGEST_RECORD = 1 << 40
+"""No record is longer than a tebibyte; a length beyond it is not believed, whatever its checksum says."""
+
+BLOCK_BYTES = 1 << 20
+"""About how many bytes become one block; a longer record is a block of its own."""
+
+BLOCK_RECORDS = 4096
+_HEADER = struct.Struct("<QI")
+_CHECKSUM = struct.Struct("<I")
+_MASK = 0xFFFFFFFF
+
+
+@cache
+def checksum_function(method: str) -> Callable[[bytes], int]:
+    """Give CRC-32C (RFC 3720, appendix B.4).
+
+    Raises:
+        ImportError: google-crc32c is not installed.
+    """
+    value: Callable[[bytes], int] = load("google_crc32c", "tfrecord", method).value
+    return value
+
+
+def _masked(crc: int) -> int:
+    """Mask a checksum, for data that holds checksums itself would else be checked badly."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & _MASK
+
+
+def frame(payload: bytes, method: str = "TFRecordWriter") -> bytes:
+    r"""Give a record's bytes in the file.
+
+    >>> frame(b"abc")[:8]
+    b'\x03\x00\x00\x00\x00\x00\x00\x00'
+    """
+    crc = checksum_function(method)
+    length = struct.pack("<Q", len(payload))
+    checksums = [_CHECKSUM.pack(_masked(crc(part))) for part in (length, payload)]
+    return b"".join((length, checksums[0], payload, checksums[1]))
+
+
+class RecordSplitter:
+    """Cuts the content of a TFRecord file into payloads.
+
+    A payload whose checksum fails is a `CorruptRecordError` in its place, and the next record follows; behind a length
+    whose checksum fails nothing can be read.
+
+    Args:
+        path: The file, for errors.
+        offset: Byte of the content where the first record begins.
+        number: Its number.
+    """
+
+    def __init__(self, path: str, offset: int, number: int) -> None:
+        self._crc = checksum_function("TFRecordDataset")
+        self._path = path
+        self._offset = offset
+        self._number = number
+        self._held: list[bytes] = []
+        self._size = 0
+        self._wanted = HEADER_BYTES
+        """Bytes that must be there before another record can be complete."""
+
+    def feed(self, piece: bytes) -> Iterator[Cut]:
+        """Take the next piece of content and give the records that it completes.
+
+        Raises:
+            CorruptRecordError: A length is damaged; all records before it have been given.
+        """
+        self._held.append(piece)
+        self._size += len(piece)
+        if self._size < self._wanted:
+            return
+        data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+        begin = 0
+        while begin < len(data):
+            cut, error = self._cut(data, begin)
+            if cut is not None:
+                begin += cut.size
+                self._offset += cut.size
+                self._number += cut.length
+                yield cut
+            if error is not None:
+                raise error
+            if cut is None:
+                break
+        self._held = [data[begin:]] if begin < len(data) else []
+        self._size = len(data) - begin
+
+    def _cut(self, data: bytes, begin: int) -> tuple[Cut | None, CorruptRecordError | None]:
+        """Cut up to about `BLOCK_BYTES` off the data; give that, and what is wrong behind it."""
+        crc, unpack, checksum = self._crc, _HEADER.unpack_from, _CHECKSUM.unpack_from
+        found: list[Any] = []
+        clean = True
+        at, end = begin, len(data)
+        error: CorruptRecordError | None = None
+        self._wanted = HEADER_BYTES
+        while at + HEADER_BYTES <= end and at - begin < BLOCK_BYTES and len(found) < BLOCK_RECORDS:
+            length, length_crc = unpack(data, at)
+            value = crc(data[at : at + 8])
+            if ((value >> 15 | value << 17) + 0xA282EAD8) & _MASK != length_crc or length > LARGEST_RECORD:
+                error = self._damaged_length(data, at, at - begin, len(found))
+                break
+            stop = at + HEADER_BYTES + length
+            if stop + FOOTER_BYTES > end:
+                self._wanted = HEADER_BYTES + length + FOOTER_BYTES
+                break
+            payload = data[at + HEADER_BYTES : stop]
+            value = crc(payload)
+            if ((value >> 15 | value << 17) + 0xA282EAD8) & _MASK != checksum(data, stop)[0]:
+                clean = False
+                found.append(
+                    Failure(
+                        CorruptRecordError(
+                            f"the checksum of the record's {length} bytes is wrong: the data is damaged",
+                            self._path,
+                            self._number + len(found),
+                            self._offset + at - begin,
+                        )
+                    )
+                )
+            else:
+                found.append(payload)
+            at = stop + FOOTER_BYTES
+        return Cut(at - begin, found, clean=clean) if found else None, error
+
+    def _damaged_length(self, data: bytes, at: int, behind: int, count: int) -> CorruptRecordError:
+        offset = self._offset + behind
+        looks_like = _compression(data[at : at + 2]) if offset == 0 else None
+        message = (
+            f"this is no TFRecord; it looks {looks_like}-compressed: pass compression_type={looks_like!r}"
+            if looks_like
+            else "the checksum of the record's length is wrong, or it is absurd: "
+            "the data is damaged, or the file is no TFRecord; what follows in it cannot be read"
+        )
+        return CorruptRecordError(message, self._path, self._number + count, offset)
+
+    def finish(self) -> Iterator[Cut]:
+        """Check that the content ends behind a record.
+
+        Raises:
+            CorruptRecordError: It ends in the middle of one.
+        """
+        if self._size:
+            data = b"".join(self._held)
+            looks_like = _compression(data[:2]) if self._offset == 0 and self._size < HEADER_BYTES else None
+            part = "its length" if self._size < HEADER_BYTES else f"{self._wanted - HEADER_BYTES - FOOTER_BYTES} bytes"
+            hint = f"; it looks {looks_like}-compressed: pass compression_type={looks_like!r}" if looks_like else ""
+            raise CorruptRecordError(
+                f"the file ends {self._size} bytes into a record of {part}: it is cut short{hint}",
+                self._path,
+                self._number,
+                self._offset,
+            )
+        return iter(())
+
+
+def _compression(magic: bytes) -> str | None:
+    """Tell from a file's first two bytes how it seems to be compressed (RFC 1952, RFC 1950)."""
+    if magic == b"\x1f\x8b":
+        return "GZIP"
+    is_zlib = len(magic) == 2 and magic[0] & 0x0F == 8 and magic[0] >> 4 <= 7 and int.from_bytes(magic, "big") % 31 == 0
+    return "ZLIB" if is_zlib else None

@@ -1,0 +1,356 @@
+"""`TFRecordDataset` and `TFRecordWriter`: framing, checksums, damage, compression, places."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aiodata import Dataset, TFRecordDataset, TFRecordWriter
+from aiodata.errors import CorruptRecordError
+from aiodata.formats.tfrecord import RecordSplitter, frame
+from tests.programs import assert_gives, assert_outcomes, first, outcomes, to_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("google_crc32c", reason="TFRecord's checksums need google-crc32c")
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "tfrecord"
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
+each_compression = pytest.mark.parametrize("compression", PACKERS)
+
+
+def content(*records: bytes) -> bytes:
+    return b"".join(map(frame, records))
+
+
+def write(path: Path, data: bytes, compression: str = "") -> Path:
+    path.write_bytes(PACKERS[compression](data))
+    return path
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C bit by bit, as RFC 3720 defines it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data: bytes) -> int:
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17 & 0xFFFFFFFF) + 0xA282EAD8) % 2**32
+
+
+# What TensorFlow wrote
+
+
+@pytest.mark.parametrize(("name", "compression"), [("plain", ""), ("gzip", "GZIP"), ("zlib", "ZLIB")])
+def test_files_that_tensorflow_wrote(name: str, compression: str) -> None:
+    records = to_list(TFRecordDataset(GOLDEN / f"examples-{name}.tfrecord", compression))
+    assert len(records) == 25
+    assert records == to_list(TFRecordDataset(GOLDEN / "examples-plain.tfrecord"))
+    assert content(*records) == (GOLDEN / "examples-plain.tfrecord").read_bytes()
+
+
+def test_empty_and_large_records_that_tensorflow_wrote() -> None:
+    expected = [base64.b64decode(x) for x in json.loads((GOLDEN / "expected.json").read_text())["odd_base64"]]
+    assert list(map(len, expected)) == [0, 1, 5, 70_000]
+    assert_gives(TFRecordDataset(GOLDEN / "odd.tfrecord"), expected)
+    assert_gives(TFRecordDataset(GOLDEN / "odd.tfrecord", buffer_size=999), expected)
+
+
+# Framing
+
+
+@given(st.binary(max_size=300))
+def test_a_record_is_framed_by_the_book(payload: bytes) -> None:
+    length = struct.pack("<Q", len(payload))
+    assert frame(payload) == length + struct.pack("<I", masked(length)) + payload + struct.pack("<I", masked(payload))
+
+
+@given(st.lists(st.binary(max_size=90), max_size=12), st.integers(1, 64))
+def test_every_size_of_piece_gives_the_same_records(records: list[bytes], size: int) -> None:
+    data = content(*records)
+    splitter = RecordSplitter("x", 0, 0)
+    cuts = [cut for at in range(0, len(data), size) for cut in splitter.feed(data[at : at + size])]
+    cuts += splitter.finish()
+    assert [record for cut in cuts for record in cut.elements or ()] == records
+    assert sum(cut.size for cut in cuts) == len(data)
+
+
+@each_compression
+@pytest.mark.parametrize("size", [None, 1, 13, 64])
+def test_reads_every_compression_at_every_chunk_size(compression: str, size: int | None, tmp_path: Path) -> None:
+    records = [b"", b"a", b"\x00" * 30, b"bc" * 100]
+    path = write(tmp_path / "x", content(*records), compression)
+    assert_gives(TFRecordDataset(path, compression, size), records)
+
+
+def test_large_files_make_several_blocks_of_bounded_size(tmp_path: Path) -> None:
+    records = [bytes([n % 256]) * 50_000 for n in range(100)]
+    ds = TFRecordDataset(write(tmp_path / "x", content(*records)))
+    assert to_list(ds) == records
+    with ds.iterate() as iterator:
+        assert sum(1 for _ in iterator) == 100
+        (counters,) = [entry for entry in iterator.statistics() if entry["stage"] == "tf_record"]
+    assert counters["elements"] == 100
+    assert 4 <= counters["blocks"] <= 30
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_hardly_any_records(count: int, tmp_path: Path) -> None:
+    assert_gives(TFRecordDataset(write(tmp_path / "x", content(*[b"one"] * count))), [b"one"] * count)
+
+
+def test_many_files_in_order_and_at_once(tmp_path: Path) -> None:
+    paths = [write(tmp_path / str(n), content(*[b"%d %d" % (n, i) for i in range(3)])) for n in range(3)]
+    in_order = [b"%d %d" % (n, i) for n in range(3) for i in range(3)]
+    assert_gives(TFRecordDataset(paths), in_order)
+    assert_gives(TFRecordDataset(Dataset.from_tensor_slices([str(path) for path in paths])), in_order)
+    at_once = to_list(TFRecordDataset(paths, num_parallel_reads=2))
+    assert at_once[:4] == [b"0 0", b"1 0", b"0 1", b"1 1"]
+    assert sorted(at_once) == in_order
+
+
+def test_wrong_arguments_are_refused_at_the_call() -> None:
+    wrong: list[tuple[tuple[Any, ...], type[Exception]]] = [
+        (("x", "BZIP2"), ValueError),
+        (("x", None, -1), ValueError),
+        (("x", None, None, 0), ValueError),
+        ((5,), TypeError),
+        (({"a": 1},), TypeError),
+    ]
+    for arguments, error in wrong:
+        with pytest.raises(error, match="TFRecordDataset"):
+            TFRecordDataset(*arguments)
+
+
+# Damage
+
+
+def test_a_flipped_bit_anywhere_is_an_error_that_names_file_record_and_byte(tmp_path: Path) -> None:
+    records = [b"first", b"", b"third record"]
+    data = content(*records)
+    begins = [0, 21, 37]
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << at % 8
+        path = write(tmp_path / "x", bytes(damaged))
+        number = max(n for n, begin in enumerate(begins) if begin <= at)
+        found = outcomes(TFRecordDataset(path))
+        error = found[number]
+        assert isinstance(error, CorruptRecordError)
+        assert (error.path, error.record, error.offset) == (str(path), number, begins[number])
+        assert found[:number] == records[:number]
+        # Behind a damaged payload the file goes on, behind a damaged length it cannot.
+        in_length = at - begins[number] < 12
+        assert found[number + 1 :] == ([] if in_length else records[number + 1 :])
+
+
+@each_compression
+def test_a_file_that_is_cut_short_anywhere_is_an_error(compression: str, tmp_path: Path) -> None:
+    records = [b"first", b"second"]
+    data = content(*records)
+    for size in range(1, len(data)):
+        path = write(tmp_path / "x", data[:size], compression)
+        found = outcomes(TFRecordDataset(path, compression))
+        if size == 21:
+            assert found == records[:1]
+            continue
+        whole = int(size > 21)
+        assert found[:-1] == records[:whole]
+        assert isinstance(found[-1], CorruptRecordError)
+        assert (found[-1].record, found[-1].offset) == (whole, 21 * whole)
+        assert "cut short" in str(found[-1])
+
+
+@pytest.mark.parametrize("length", [2**30, 2**50, 2**64 - 1])
+def test_an_absurd_length_allocates_nothing(length: int, tmp_path: Path) -> None:
+    header = struct.pack("<Q", length)
+    path = write(tmp_path / "x", content(b"good") + header + struct.pack("<I", masked(header)) + b"rest")
+    good, error = outcomes(TFRecordDataset(path))
+    assert good == b"good"
+    assert isinstance(error, CorruptRecordError)
+    assert (error.record, error.offset) == (1, 20)
+
+
+def test_the_wrong_compression_says_so(tmp_path: Path) -> None:
+    for packed, given_type, hint in [
+        ("GZIP", "", "looks GZIP-compressed: pass compression_type='GZIP'"),
+        ("ZLIB", "", "looks ZLIB-compressed: pass compression_type='ZLIB'"),
+        ("", "GZIP", "the file is not GZIP"),
+        ("", "ZLIB", "the file is not ZLIB"),
+        ("ZLIB", "GZIP", "the file is not GZIP"),
+    ]:
+        path = write(tmp_path / "x", content(b"record"), packed)
+        (error,) = outcomes(TFRecordDataset(path, given_type))
+        assert isinstance(error, CorruptRecordError)
+        assert hint in str(error)
+        assert str(path) in str(error)
+
+
+def test_one_damaged_file_of_a_hundred_is_named_and_the_rest_arrives(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{n:02}", content(*[b"%d" % n] * 5)) for n in range(100)]
+    damaged = bytearray(paths[41].read_bytes())
+    damaged[2] ^= 1  # in the first record's length
+    paths[41].write_bytes(damaged)
+    named: list[Exception] = []
+    for reads in (None, 4):
+        ds = TFRecordDataset(paths, num_parallel_reads=reads).ignore_errors(on_error=named.append)
+        assert sorted(to_list(ds)) == sorted(b"%d" % n for n in range(100) for _ in range(5) if n != 41)
+    assert [str(paths[41]) in str(error) for error in named] == [True, True]
+
+
+def test_a_missing_file_is_an_error_in_its_place(tmp_path: Path) -> None:
+    good = write(tmp_path / "x", content(b"record"))
+    assert_outcomes(TFRecordDataset([tmp_path / "none", good]), [FileNotFoundError, b"record"])
+
+
+def test_errors_of_later_stages_name_file_and_record(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", content(b"1", b"two"))
+    one, error = outcomes(TFRecordDataset(path).map(int))
+    assert one == 1
+    assert error.__notes__ == [f"in map(int), element 1, from {path} record 1"]
+
+
+def test_a_record_that_moved_is_refused_on_restore(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", content(b"first", b"second", b"third"))
+    ds = TFRecordDataset(path, buffer_size=21)
+    with ds.iterate() as iterator:
+        assert [next(iterator), next(iterator)] == [b"first", b"second"]
+        state = iterator.state_dict()
+    write(path, content(b"longer first", b"second", b"third"))
+    with ds.iterate(state) as iterator, pytest.raises(CorruptRecordError, match="record 1, byte 21"):
+        next(iterator)
+
+
+# Writing
+
+
+@each_compression
+def test_written_files_are_read_back(compression: str, tmp_path: Path) -> None:
+    records = [b"", b"x" * 100_000, b"end"]
+    path = tmp_path / "x"
+    with TFRecordWriter(path, compression) as writer:
+        for record in records:
+            writer.write(record)
+    assert writer.records == 3
+    assert_gives(TFRecordDataset(path, compression), records)
+    packed = path.read_bytes()
+    unpack: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}
+    assert unpack[compression](packed) == content(*records)
+
+
+def test_writing_in_a_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with TFRecordWriter(tmp_path / "x", "ZLIB", compression_level=1) as writer:
+            for _ in range(30):
+                await writer.awrite(b"y" * 100_000)
+
+    asyncio.run(main())
+    assert to_list(TFRecordDataset(tmp_path / "x", "ZLIB")) == [b"y" * 100_000] * 30
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_file_appears_when_it_is_complete_and_replaces_the_old_one_then(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", content(b"old"))
+    writer = TFRecordWriter(path)
+    writer.write(b"new")
+    writer.flush()
+    assert to_list(TFRecordDataset(path)) == [b"old"]
+    writer.close()
+    writer.close()
+    assert to_list(TFRecordDataset(path)) == [b"new"]
+    assert [found.name for found in tmp_path.iterdir()] == ["x"]
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"more")
+
+
+def test_an_exception_leaves_no_file(tmp_path: Path) -> None:
+    def fail() -> None:
+        with TFRecordWriter(tmp_path / "x") as writer:
+            writer.write(b"a")
+            raise KeyError("stop")
+
+    async def fail_later() -> None:
+        async with TFRecordWriter(tmp_path / "x") as writer:
+            await writer.awrite(b"z" * 2_000_000)
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError):
+        fail()
+    with pytest.raises(KeyError):
+        asyncio.run(fail_later())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cancelling_a_writer_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def work() -> None:
+            async with TFRecordWriter(tmp_path / "x", "GZIP") as writer:
+                begun.set()
+                while True:
+                    await writer.awrite(b"w" * 1_000_000)
+
+        task = asyncio.create_task(work())
+        await begun.wait()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    for wrong in ("text", 5, None):
+        with TFRecordWriter(tmp_path / "x") as writer:
+            with pytest.raises(TypeError):
+                writer.write(wrong)  # type: ignore[arg-type]
+            writer.write(memoryview(b"view"))  # type: ignore[arg-type]
+    assert to_list(TFRecordDataset(tmp_path / "x")) == [b"view"]
+
+
+@pytest.mark.parametrize(("options", "level"), [("BZIP2", -1), ("GZIP", 10), ("GZIP", -2)])
+def test_wrong_options_are_refused(options: str, level: int, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="TFRecordWriter"):
+        TFRecordWriter(tmp_path / "x", options, compression_level=level)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        TFRecordWriter(tmp_path / "none" / "x")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(
+    records=st.lists(st.binary(max_size=200), max_size=20), compression=st.sampled_from(sorted(PACKERS)), data=st.data()
+)
+def test_resume_at_any_record(records: list[bytes], compression: str, data: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "x", content(*records), compression)
+    ds = TFRecordDataset(path, compression, data.draw(st.integers(1, 64)))
+    taken = data.draw(st.integers(0, len(records)))
+    assert first(ds, taken) == records[:taken]
+    with ds.iterate() as iterator:
+        for _ in range(taken):
+            next(iterator)
+        state = json.loads(json.dumps(iterator.state_dict()))
+    with TFRecordDataset(path, compression).iterate(state) as iterator:
+        assert list(iterator) == records[taken:]
