@@ -8,15 +8,25 @@ from __future__ import annotations
 import operator
 import os
 import random
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import TYPE_CHECKING
 
 from aiodata.philox import WordStream
 
-__all__ = ["PairSource", "Seeds", "get_seed", "set_seed"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["PairSource", "Seeds", "get_inner_seed", "get_seed", "implicit_seeds", "set_seed"]
 
 _MAX31 = 2**31 - 1
 _DEFAULT_GLOBAL = 87654321
+_FRESH = 1 << 62
+"""Set in both halves of a pair that no seed has made; the halves of the others have 31 bits, so they can be told."""
 
 _global: tuple[int, random.Random] | None = None
+_counted: ContextVar[tuple[int, Iterator[int]] | None] = ContextVar("_counted", default=None)
 
 
 def set_seed(seed: int | None) -> None:
@@ -36,6 +46,19 @@ def set_seed(seed: int | None) -> None:
     _global = (value, random.Random(value))
 
 
+@contextmanager
+def implicit_seeds(seed: int) -> Iterator[None]:
+    """Count the implicit op seeds from 0 within, beside `seed` for the global one, which is left as it is.
+
+    tf.data does so in the functions that make datasets. A function that is called again makes the same ones then.
+    """
+    token = _counted.set((seed, count()))
+    try:
+        yield
+    finally:
+        _counted.reset(token)
+
+
 def get_seed(op_seed: int | None) -> tuple[int, int]:
     """Combine the global seed and a node's own seed into the pair that names its stream.
 
@@ -49,10 +72,12 @@ def get_seed(op_seed: int | None) -> tuple[int, int]:
         TypeError: The seed is not an integer.
     """
     own = None if op_seed is None else int(operator.index(op_seed))
-    state = _global
-    if state is None:
+    state, counted = _global, _counted.get()
+    if own is None and counted is not None:
+        seed, own = counted[0], next(counted[1])
+    elif state is None:
         if own is None:
-            return int.from_bytes(os.urandom(8), "little") >> 1, int.from_bytes(os.urandom(8), "little") >> 1
+            return _fresh(), _fresh()
         seed = _DEFAULT_GLOBAL
     else:
         seed = state[0]
@@ -60,6 +85,23 @@ def get_seed(op_seed: int | None) -> tuple[int, int]:
             own = state[1].randint(0, _MAX31)
     pair = (seed % _MAX31, own % _MAX31)
     return pair if pair != (0, 0) else (0, _MAX31)
+
+
+def get_inner_seed(op_seed: int | None) -> tuple[int, int]:
+    """Do as `get_seed` for the first random node of a function that belongs to a stage.
+
+    In a function tf.data counts the implicit op seeds from 0, so none is taken from those of the nodes outside.
+    """
+    counted = _counted.get()
+    seed = counted[0] if counted is not None else _global[0] if _global is not None else None
+    if op_seed is not None or seed is None:
+        return get_seed(op_seed)
+    with implicit_seeds(seed):
+        return get_seed(None)
+
+
+def _fresh() -> int:
+    return int.from_bytes(os.urandom(8), "little") >> 1 | _FRESH
 
 
 class PairSource:
@@ -76,12 +118,17 @@ class PairSource:
         reshuffle: As given.
     """
 
-    __slots__ = ("drawn", "reshuffle", "seeds")
+    __slots__ = ("__weakref__", "drawn", "reshuffle", "seeds")
 
     def __init__(self, seed: int, seed2: int, reshuffle: bool) -> None:
         self.seeds = (seed, seed2)
         self.drawn = 0
         self.reshuffle = reshuffle
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the node's own pair is the same in every process."""
+        return self.seeds[0] < _FRESH
 
     def draw(self) -> tuple[int, int]:
         """Draw the next pair."""

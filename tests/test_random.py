@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random as std_random
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ import pytest
 
 from aiodata import random as aio_random
 from aiodata.philox import WordStream
-from aiodata.random import PairSource, Seeds, get_seed, set_seed
+from aiodata.random import PairSource, Seeds, get_inner_seed, get_seed, implicit_seeds, set_seed
 
 MAX31 = 2**31 - 1
 EXAMPLE_PAIR = (2985944072, 4132877644)
@@ -91,6 +95,25 @@ def test_seed_implicit_worked_example() -> None:
     assert [get_seed(None), get_seed(None)] == [(7, 1390851128), (7, 647892279)]
 
 
+def test_seed_of_an_inner_node_takes_no_implicit_one() -> None:
+    set_seed(7)
+    assert get_inner_seed(None) == get_inner_seed(None) == (7, 0)
+    assert get_inner_seed(3) == (7, 3)
+    implicit = get_seed(None)
+    set_seed(7)
+    assert get_seed(None) == implicit
+    set_seed(0)
+    assert get_inner_seed(None) == (0, MAX31)
+    set_seed(None)
+    assert get_inner_seed(3) == (87654321, 3)
+    assert get_inner_seed(None) != get_inner_seed(None)
+    with implicit_seeds(9):
+        assert get_inner_seed(None) == (9, 0)
+        assert get_seed(None) == (9, 0)
+        assert get_inner_seed(None) == (9, 0)
+        assert get_seed(None) == (9, 1)
+
+
 def test_seed_entropy() -> None:
     pairs = {get_seed(None) for _ in range(20)}
     assert len(pairs) == 20
@@ -112,6 +135,18 @@ def test_seed_refuses_what_is_no_integer(bad: Any) -> None:
 
 
 # --- pair source ------------------------------------------------------------------------------------------------
+
+
+def test_pairs_that_no_seed_has_made_can_be_told() -> None:
+    for _ in range(20):
+        fresh = get_seed(None)
+        assert all(2**62 <= half < 2**63 for half in fresh)
+        assert not PairSource(*fresh, True).seeded
+    set_seed(2**40 + 7)
+    pairs = [get_seed(None), get_seed(3), get_seed(2**70), get_inner_seed(None)]
+    set_seed(None)
+    for pair in (*pairs, get_seed(0), get_seed(-1), get_seed(2**70)):
+        assert PairSource(*pair, False).seeded
 
 
 def test_pairs_reshuffling() -> None:
@@ -162,4 +197,36 @@ def test_seeds_restored_from_several_positions_keep_all_draws() -> None:
 
 
 def test_public_names() -> None:
-    assert aio_random.__all__ == ["PairSource", "Seeds", "get_seed", "set_seed"]
+    assert aio_random.__all__ == ["PairSource", "Seeds", "get_inner_seed", "get_seed", "implicit_seeds", "set_seed"]
+
+
+# --- processes --------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+from aiodata import Dataset
+
+names = Dataset.list_files([f"{sys.argv[1]}/*.b", f"{sys.argv[1]}/*.a"], seed=3)
+words = Dataset.random(seed=5).take(30)
+mixed = Dataset.sample_from_datasets([Dataset.range(50), words.shuffle(9, seed=2)], [0.3, 0.7], seed=1)
+classes = Dataset.range(60).rejection_resample(lambda x: x % 2, [0.2, 0.8], seed=4)
+print(*names.repeat(2), *words, *mixed.shuffle(20, seed=7).repeat(2), *classes)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_seeded_pipelines_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.{'ab'[number % 2]}").touch()
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(tmp_path)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert printed[0] == printed[1]
+    assert len(printed[0].split()) > 250

@@ -282,15 +282,15 @@ async def no_blocks() -> AsyncIterator[Block[Any]]:
 def pull(rows: Iterator[T], limit: int, seconds: float = 1e9) -> list[Any]:
     """Pull up to `limit` elements, with `Failure`s for errors; stop early, but not before one, after `seconds`."""
     found: list[Any] = []
-    timed = seconds < 1e9
-    deadline = monotonic() + seconds if timed else 0.0
+    deadline = monotonic() + seconds if (timed := seconds < 1e9) else 0.0
     step = 1 if timed else limit
     while len(found) < limit:
         goal = min(limit, len(found) + step)
         try:
             found.extend(islice(rows, goal - len(found)))
         except Exception as error:
-            found.append(Failure(error))
+            # Without this frame, which holds the list: a failure that is dropped unopened would be a cycle.
+            found.append(Failure(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)))
         else:
             if len(found) < goal:
                 break

@@ -56,6 +56,12 @@ class Opens(Protocol):
     async def release(self, reader: Reader) -> None:
         """Close a dataset that has been read."""
 
+    def shared(self) -> list[Any]:
+        """Give the seed generators that have been used and may be used again, as they are."""
+
+    async def restore_shared(self, saved: Any) -> None:
+        """Set seed generators to what `shared` gave."""
+
     async def aclose(self) -> None:
         """End what was started for reading."""
 
@@ -79,6 +85,7 @@ class Cycle:
                 for number, saved in enumerate(start["slots"]):
                     if saved is not None:
                         self.slots[number] = await self.inputs.reopen(saved)
+                await self.inputs.restore_shared(start["shared"])
             while True:
                 reader = self.slots[self.turn]
                 if reader is None:
@@ -87,14 +94,15 @@ class Cycle:
                             return
                         self.pass_on()
                         continue
+                    failed: list[Block[Any]] = []
                     origin = self.snapshot()
                     try:
-                        reader = await self.inputs.open_next()
+                        self.slots[self.turn] = reader = await self.inputs.open_next()
+                        self.over = reader is None
                     except Exception as error:
-                        yield Block.failed(error, origin)
-                        continue
-                    self.slots[self.turn] = reader
-                    self.over = reader is None
+                        failed.append(Block.failed(error, origin))
+                    if failed:  # behind the handler, which would hold the error, and it this frame
+                        yield failed.pop()
                 elif reader.rows is None:
                     block = await anext(reader.blocks, None)
                     if block is None:
@@ -124,7 +132,8 @@ class Cycle:
     def snapshot(self) -> Origin:
         """Give the origin of the next element."""
         marks = [None if reader is None else reader.mark() for reader in self.slots]
-        return Origin(partial(_position, marks, self.turn, self.left, self.over, self.inputs.next))
+        following = self.inputs.next
+        return Origin(partial(_position, marks, self.turn, self.left, self.over, following, self.inputs.shared()))
 
     def in_bulk(self) -> Block[Any] | None:
         """Give what `in_turn` would, where it is known how many elements each reader has in hand; else give None."""
@@ -252,11 +261,12 @@ def _place(log: list[tuple[Origin | None, int]], offset: int) -> str | None:
     return None if origin is None else origin.place(first + sum(one is spot for one in log[:offset]))
 
 
-def _position(marks: list[Any], turn: int, left: int, over: bool, following: Any) -> Any:
+def _position(marks: list[Any], turn: int, left: int, over: bool, following: Any, shared: list[Any]) -> Any:
     return {
         "slots": [saved_mark(mark) for mark in marks],
         "turn": turn,
         "left": left,
         "over": over,
         "next": cursor(*following) if isinstance(following, tuple) else following,
+        "shared": [[cursor(*outer), seeds] for outer, seeds in shared],
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
-from aiodata.engine.plan import load_seeds, plan_of, save_seeds
+from aiodata.engine.plan import load_seeds, plan_of, save_seeds, seed_owners
 from aiodata.engine.position import cursor, locate
 from aiodata.errors import StateError
 from aiodata.functions import as_error, call
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.block import Block
     from aiodata.engine.channel import Channel
+    from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor, Origin
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
@@ -73,6 +75,25 @@ def saved_mark(mark: Any) -> Any:
     return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds]
 
 
+class _Owners:
+    """The seed generators of a dataset that was opened; they are not kept alive by it.
+
+    A dataset that the function has by a closure lives on when it has been read, and what it has drawn decides what it
+    gives when it is opened again; so this is a part of the state. One that was made for one element goes with it.
+    """
+
+    __slots__ = ("outer", "references")
+
+    def __init__(self, owners: list[Any]) -> None:
+        self.references = [weakref.ref(owner) for owner in owners]
+        self.outer: tuple[Origin, int]
+        """Where the last element is from which the dataset was made."""
+
+    def alive(self) -> list[Any]:
+        found = [reference() for reference in self.references]
+        return [] if None in found else found
+
+
 class Inputs:
     """The datasets that a user's function makes from the elements of a source, opened in order.
 
@@ -93,6 +114,9 @@ class Inputs:
         self.next: Any = start
         """What gives the cursor of the next element: (origin, offset), or a cursor."""
         self.number = 0
+        self.owners: list[_Owners] = []
+        self.reopened: list[tuple[Cursor, Plan]] = []
+        """The datasets that were opened again from a saved state, with the cursors of their elements."""
 
     async def open_next(self) -> Reader | None:
         """Open the next dataset; None when there are no more elements.
@@ -105,9 +129,28 @@ class Inputs:
             return None
         self.next = (chunk.origin, chunk.offset + 1)
         self.number += 1
-        return self._open(chunk, None)
+        return self._open(chunk, self._made(chunk))
 
-    def _open(self, chunk: Block[Any], start: Cursor | None, seeds: Any = None) -> Reader:
+    def _open(self, chunk: Block[Any], plan: Plan, start: Cursor | None = None, seeds: Any = None) -> Reader:
+        if seeds is not None and start is None:
+            load_seeds(plan, seeds)
+        seeds = save_seeds(plan) or None
+        outer = (chunk.origin, chunk.offset)
+        if seeds is not None:
+            self._note(plan, outer)
+        return Reader(outer, self.source.open_inner(plan, start), start, seeds)
+
+    def _note(self, plan: Plan, outer: tuple[Origin, int]) -> None:
+        owners = seed_owners(plan)
+        self.owners = [each for each in self.owners if each.alive()]
+        known = next((each for each in self.owners if each.alive() == owners), None)
+        if known is None:
+            known = _Owners(owners)
+            self.owners.append(known)
+        known.outer = outer
+
+    def _made(self, chunk: Block[Any]) -> Plan:
+        """Call the function on an element; give the plan of the dataset."""
         element = next(chunk.rows()) if chunk.computed is None else chunk.computed[0]
         if element.__class__ is Failure:
             raise element.exception
@@ -123,21 +166,41 @@ class Inputs:
                 raise failure
             finally:
                 del failure  # else it and this frame, which its traceback holds, would be a cycle
-        if seeds is not None and start is None:
-            load_seeds(plan, seeds)
-        seeds = save_seeds(plan) or None
-        return Reader((chunk.origin, chunk.offset), self.source.open_inner(plan, start), start, seeds)
+        return plan
 
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved."""
         outer, inner, seeds = saved
+        chunk = await self._read_again(outer)
+        plan = self._made(chunk)
+        self.reopened.append((outer, plan))
+        return self._open(chunk, plan, inner, seeds)
+
+    def shared(self) -> list[tuple[tuple[Origin, int], list[Any]]]:
+        """Give the state of all seed generators that have been used and may be used again, and where they belong."""
+        return [(each.outer, [owner.save() for owner in owners]) for each in self.owners if (owners := each.alive())]
+
+    async def restore_shared(self, saved: Any) -> None:
+        """Set seed generators to what `shared` gave, when all datasets that were open have been opened again."""
+        for outer, states in saved:
+            plan = next((plan for cursor, plan in self.reopened if cursor == outer), None)
+            if plan is None:
+                chunk = await self._read_again(outer)
+                plan = self._made(chunk)
+                self._note(plan, (chunk.origin, chunk.offset))
+            for owner, state in zip(seed_owners(plan), states, strict=True):
+                owner.restore(self.run.restored, state)
+        self.reopened.clear()
+
+    async def _read_again(self, outer: Cursor) -> Block[Any]:
+        """Give an element that was read before, as a block."""
         with self.run.reading_again(self.source.plan):
             blocks = self.source.open(outer)
             chunk = await Feed(blocks).chunk(1)
             await self.run.release(blocks)
         if chunk is None:
             raise StateError(f"in {self.label}: an element that the saved state was reading is not there any more")
-        return self._open(chunk, inner, seeds)
+        return chunk
 
     async def release(self, reader: Reader) -> None:
         """Close a dataset that has been read, or is not wanted any more."""

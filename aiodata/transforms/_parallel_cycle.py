@@ -90,6 +90,13 @@ class _InputsAhead:
         await self._unfinished.acquire()
         return self._read_ahead(await self.inputs.reopen(saved))
 
+    def shared(self) -> list[Any]:
+        """Give none: which of the datasets draws next is a race, here as in tf.data."""
+        return []
+
+    async def restore_shared(self, saved: Any) -> None:
+        """Do nothing, as there is nothing to restore."""
+
     async def _open_all(self) -> None:
         """Open one dataset after the other, as soon as fewer than `length` are unfinished; the opener's task."""
         while True:

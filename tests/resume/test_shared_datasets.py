@@ -1,0 +1,113 @@
+"""Datasets that only a function knows, and that draw other orders each time they are opened: they go on exactly too."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aiodata import Dataset
+from tests.programs import Boom
+from tests.resume.saving import FACES, along, drive, part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def shuffled(start: int, count: int, *, fused: bool = False) -> Dataset[Any]:
+    """Give a dataset with another order in each of its two epochs; a repeat that is not fused draws one pair more."""
+    ds = Dataset.range(start, start + count).shuffle(3, seed=1)
+    return (ds if fused else ds.map(same)).repeat(2)
+
+
+def one(fused: bool) -> Dataset[Any]:
+    shared = shuffled(0, 4, fused=fused)
+    return Dataset.range(3).flat_map(lambda _: shared)
+
+
+def in_turn(fused: bool) -> Dataset[Any]:
+    shared = shuffled(0, 5, fused=fused)
+    return Dataset.range(4).interleave(lambda _: shared, cycle_length=2, block_length=3)
+
+
+def two(fused: bool) -> Dataset[Any]:
+    odd, even = shuffled(0, 5, fused=fused), shuffled(10, 3, fused=fused)
+    return Dataset.range(5).interleave(lambda x: odd if x % 2 else even, cycle_length=3)
+
+
+def fresh(fused: bool) -> Dataset[Any]:
+    return Dataset.range(3).shuffle(3, seed=5).interleave(lambda x: shuffled(10 * int(x), 4, fused=fused), 2)
+
+
+def under_epochs(fused: bool) -> Dataset[Any]:
+    return one(fused).map(same).repeat(2)
+
+
+PIPELINES: dict[str, Callable[[bool], Dataset[Any]]] = {
+    "flat_map": one,
+    "interleave": in_turn,
+    "interleave of two": two,
+    "interleave of fresh ones": fresh,
+    "flat_map, repeated": under_epochs,
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_goes_on_exactly_at_every_element_and_once_more(name: str, fused: bool, face: str) -> None:
+    make = PIPELINES[name]
+
+    async def check() -> None:
+        straight, states = await along(make(fused), face)
+        assert len({tuple(map(int, straight[at : at + 8])) for at in range(0, len(straight), 8)}) > 1
+        for at, state in enumerate(states):
+            found, again = await part(make(fused), face, state, 3)
+            rest, _ = await part(make(fused), face, again)
+            assert list(map(int, found + rest)) == list(map(int, straight[at:])), at
+
+    drive(face, check())
+
+
+def test_a_dataset_made_for_one_element_is_let_go_with_it() -> None:
+    made: list[weakref.ref[Any]] = []
+
+    def make(x: Any) -> Dataset[Any]:
+        ds = shuffled(int(x), 2)
+        made.append(weakref.ref(ds.plan))
+        return ds
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Dataset.range(50).flat_map(make).iterate() as iterator:
+            for _ in range(150):
+                next(iterator)
+            assert sum(plan() is not None for plan in made) <= 2
+            assert len(iterator.state_dict()["position"][0]["shared"]) <= 1
+    finally:
+        gc.enable()
+
+
+def test_a_failing_function_does_not_keep_the_iterator_alive() -> None:
+    def fail(x: Any) -> Dataset[Any]:
+        raise Boom(int(x))
+
+    gc.collect()
+    gc.disable()
+    try:
+        for ds in (Dataset.range(3).flat_map(fail), Dataset.range(3).interleave(fail, 2)):
+            iterator = ds.iterate()
+            with pytest.raises(Boom):
+                next(iterator)
+            gone = weakref.ref(iterator)
+            del iterator
+            assert gone() is None
+    finally:
+        gc.enable()
