@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, resumable
-from aiodata.engine.plan import load_seeds, save_seeds
+from aiodata.engine.plan import load_seeds, save_seeds, seed_owners
 from aiodata.engine.position import Origin, cursor
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from aiodata.engine.plan import Plan
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
-    from aiodata.sources._selection import FixedChoices, RowChoices
+    from aiodata.sources._row_choices import RowChoices
+    from aiodata.sources._selection import FixedChoices
 
 __all__ = ["Directed", "Input"]
 
@@ -58,7 +58,7 @@ class Input:
             self.blocks = _open_as_then(run, source, saved["unread"])
         else:
             self.ended = True
-            for owner, state in zip(_seeds(source.plan), saved["ended"], strict=True):
+            for owner, state in zip(seed_owners(source.plan), saved["ended"], strict=True):
                 owner.restore(run.restored, state)
 
     async def advance(self) -> bool:
@@ -78,13 +78,9 @@ class Input:
         return self.saved if self.origin is None else (self.origin, self.offset)
 
 
-def _seeds(plan: Plan) -> list[Any]:
-    return [stage.seeds for stage in plan.walk() if stage.seeds is not None]
-
-
 def _open_as_then(run: Run, source: Source, saved: list[Any]) -> AsyncIterator[Block[Any]]:
     """Open an input from its start with the seed generators as they were then, so that it draws the same pairs."""
-    owners = _seeds(source.plan)
+    owners = seed_owners(source.plan)
     ahead = [owner.save() if id(owner) in run.restored else None for owner in owners]
     load_seeds(source.plan, saved)
     blocks = source.open()
@@ -220,7 +216,7 @@ class Directed:
     def _origin(self, log: array[int]) -> Origin:
         """Give the origin of what comes next; `log` gets the number of the input that each element is from."""
         marks = tuple(self.marks)
-        saved = partial(_position, self.head, self.choices.used(self.at), self.choices.mark(self.at), marks)
+        saved = partial(_position, self.head, self.choices.mark(self.at), marks)
         return Origin(saved, partial(_place, log, marks))
 
 
@@ -228,9 +224,9 @@ def _saved(mark: Any) -> Any:
     return {"at": cursor(*mark)} if isinstance(mark, tuple) else mark
 
 
-def _position(head: dict[str, Any], used: int, rows: Any, marks: tuple[Any, ...]) -> dict[str, Any]:
-    position = {**head, "used": used, "inputs": [_saved(mark) for mark in marks]}
-    return position if rows is None else {**position, "weights": _saved(rows)}
+def _position(head: dict[str, Any], choices: dict[str, Any], marks: tuple[Any, ...]) -> dict[str, Any]:
+    selections = {name: _saved(mark) for name, mark in choices.items()}
+    return {**head, **selections, "inputs": [_saved(mark) for mark in marks]}
 
 
 def _place(log: array[int], marks: tuple[Any, ...], offset: int) -> str | None:

@@ -1,16 +1,14 @@
-"""Weighted selections in tf.data's order: from weights and random words to the number of an input."""
+"""Selections by fixed weights, in tf.data's order: from weights and random words to the number of an input."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aiodata.errors import StructureError
 from aiodata.philox import WordStream, philox
 
 if TYPE_CHECKING:
@@ -18,14 +16,11 @@ if TYPE_CHECKING:
 
     from aiodata.sources._directed import Input
 
-__all__ = ["FixedChoices", "RowChoices", "cumulated", "summary", "typed"]
+__all__ = ["FixedChoices", "Uniforms", "cumulated", "summary", "typed"]
 
 _SCRAMBLE = (0x3EC8F720, 0x02461E29)
 FEWEST, MOST = 64, 4096
 """Selections made at a time: few at first, then growing."""
-
-DEAD_MOST = 256
-"""Rows of weights spent on inputs that have ended before the event loop gets a turn."""
 
 
 class Uniforms:
@@ -90,7 +85,7 @@ def cumulated(weights: npt.NDArray[Any]) -> list[float]:
 def summary(weights: npt.NDArray[Any]) -> str:
     """Give weights in words that tell them from others."""
     if len(weights) <= 8:
-        return str(weights.tolist())
+        return f"[{', '.join(map(str, weights))}]"
     return f"[{len(weights)} of CRC-32 {zlib.crc32(np.ascontiguousarray(weights).tobytes()):08x}]"
 
 
@@ -138,96 +133,6 @@ class FixedChoices:
         self.picks = picks[keep].tolist()
         return 0
 
-    def used(self, at: int) -> int:
-        """Give the number of selections made before pick number `at`, as far as they matter."""
-        return self._base + (int(self._numbers[at]) if at < len(self._numbers) else self._made)
-
-    def mark(self, at: int) -> Any:
-        """Give the mark of the weights that pick number `at` takes: none."""
-        return None
-
-
-class RowChoices:
-    """Selections by rows of weights, one row for each; a row is read when its selection is made.
-
-    Args:
-        pair: The seed pair of the selections' words.
-        used: Number of selections made before.
-        rows: The input that gives the weights.
-        live: Which inputs have not ended; kept up by the reader.
-    """
-
-    fixed = False
-
-    def __init__(self, pair: tuple[int, int], used: int, rows: Input, live: npt.NDArray[np.bool_]) -> None:
-        self.picks: list[int] = []
-        self.rows = rows
-        self._uniforms = Uniforms(pair, used)
-        self._waiting: list[float] = []
-        self._used = used
-        self._live = live
-        self._before: list[tuple[int, Any]] = []
-
-    def load(self, live: npt.NDArray[np.bool_]) -> None:
-        """Forget the picks that are used up."""
-        self.picks, self._before = [], []
-
-    def more(self) -> bool:
-        """Select by the next row that is at hand, passing over inputs that have ended; tell whether there was one.
-
-        Raises:
-            Exception: The row failed, or cannot be weights; it is spent.
-        """
-        if len(self.picks) >= MOST:
-            return False
-        end = self
-        for _ in range(DEAD_MOST):
-            if self.rows.rows is None:
-                return False
-            before = (self._used, self.rows.here())
-            try:
-                row = next(self.rows.rows, end)
-            except Exception:
-                self.rows.offset += 1
-                self._uniform()
-                raise
-            if row is end:
-                self.rows.rows = None
-                return False
-            self.rows.offset += 1
-            chosen = self._choice(row, self._uniform())
-            if self._live[chosen]:
-                self.picks.append(chosen)
-                self._before.append(before)
-                return True
-        return False
-
-    def _uniform(self) -> float:
-        if not self._waiting:
-            self._waiting = self._uniforms.take()[::-1].tolist()
-        self._used += 1
-        return self._waiting.pop()
-
-    def _choice(self, row: Any, uniform: float) -> int:
-        weights = typed(row)
-        if weights.shape != self._live.shape:
-            raise StructureError(
-                f"sample_from_datasets: a row of weights has shape {weights.shape}, not a weight for each of "
-                f"the {len(self._live)} datasets"
-            )
-        sums = cumulated(weights)
-        if not sums[-1] > 0:
-            raise StructureError(f"sample_from_datasets: no weight of the row {weights.tolist()} is positive")
-        return bisect_right(sums, uniform * sums[-1])
-
-    def drop(self, chosen: int, at: int) -> int:
-        """Pass over the pick number `at`, of an input that has ended; there is none behind it."""
-        return at + 1
-
-    def used(self, at: int) -> int:
-        """Give the number of selections made before pick number `at`, as far as they matter."""
-        return self._before[at][0] if at < len(self._before) else self._used
-
-    def mark(self, at: int) -> Any:
-        """Give the mark of the row that pick number `at` takes."""
-        return self._before[at][1] if at < len(self._before) else self.rows.here()
+    def mark(self, at: int) -> dict[str, Any]:
+        """Give what opens the selections again at pick number `at`."""
+        return {"used": self._base + (int(self._numbers[at]) if at < len(self._numbers) else self._made)}

@@ -13,6 +13,7 @@ from aiodata.engine.plan import INFINITE, Plan
 from aiodata.engine.position import Origin
 from aiodata.philox import WordStream
 from aiodata.random import Seeds, get_seed
+from aiodata.spec import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["random"]
 
+_SPEC = TensorSpec((), np.int64)
 SMALLEST_BLOCK = 64
 LARGEST_BLOCK = 4096
 
 
 def random(
-    cls: type[Dataset[Any]], seed: int | None = None, rerandomize_each_iteration: bool | None = None
+    cls: type[Dataset[Any]],
+    seed: int | None = None,
+    rerandomize_each_iteration: bool | None = None,
+    name: str | None = None,
 ) -> Dataset[np.int64]:
     """Give random numbers from 0 to 2**32 - 1 for ever, as `np.int64` scalars.
 
@@ -37,6 +42,7 @@ def random(
     Args:
         seed: Any integer. With it, or with `set_seed`, the numbers are the same in every process.
         rerandomize_each_iteration: Give other numbers in every iteration. Without it all iterations give the same.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: The seed is not an integer.
@@ -53,7 +59,10 @@ def random(
     if seeds.reshuffle:
         parts.append("rerandomize_each_iteration=True")
     stage = partial(_random, seeds=seeds)
-    return cls(Plan("random", stage, detail=", ".join(parts), count=lambda: INFINITE, seeds=seeds))
+    detail = ", ".join(parts)
+    return cls(
+        Plan("random", stage, detail=detail, count=lambda: INFINITE, spec=lambda: _SPEC, seeds=seeds, title=name)
+    )
 
 
 def _random(run: Run, *, start: Any, seeds: Seeds) -> AsyncIterator[Block[Any]]:

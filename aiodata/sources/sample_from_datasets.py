@@ -11,18 +11,13 @@ import numpy as np
 
 from aiodata.engine.plan import INFINITE, UNKNOWN, plan_of
 from aiodata.random import Seeds, get_seed
-from aiodata.sources._directed import Directed, Input
-from aiodata.sources._selection import FixedChoices, RowChoices, cumulated, summary, typed
+from aiodata.sources._mixes import check_datasets, common_spec, sampled
+from aiodata.sources._selection import cumulated, summary, typed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     import numpy.typing as npt
 
     from aiodata.dataset import Dataset
-    from aiodata.engine.block import Block
-    from aiodata.engine.run import Run
-    from aiodata.engine.source import Source
 
 __all__ = ["sample_from_datasets"]
 
@@ -36,6 +31,7 @@ def sample_from_datasets(
     seed: int | None = None,
     stop_on_empty_dataset: bool = False,
     rerandomize_each_iteration: bool | None = None,
+    name: str | None = None,
 ) -> Dataset[T]:
     """Give elements of several datasets, each from one that is drawn at random.
 
@@ -51,9 +47,11 @@ def sample_from_datasets(
         stop_on_empty_dataset: End as soon as a dataset is drawn that has no more elements. Otherwise go on until all
             have ended, or the dataset of weights.
         rerandomize_each_iteration: Draw anew in every iteration. Without it each draws alike.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
-        TypeError: What should be a dataset is none, the weights are integers, or the seed is not an integer.
+        TypeError: What should be a dataset is none, the elements of two are known to differ in structure or dtype,
+            the weights are integers, or the seed is not an integer.
         ValueError: There are no datasets, not as many weights as datasets, or no weight is finite.
 
     While iterating, a row of weights of another length, or without a positive one, raises `StructureError`.
@@ -65,7 +63,7 @@ def sample_from_datasets(
 
     Source: `tf.data.Dataset.sample_from_datasets`.
     """
-    found: list[Dataset[T]] = _checked(datasets)
+    found: list[Dataset[T]] = check_datasets(datasets, "sample_from_datasets")
     own = None if seed is None else operator.index(seed)
     inputs = [dataset.plan for dataset in found]
     sums: list[float] | None = None
@@ -87,6 +85,7 @@ def sample_from_datasets(
             return found[0]
         inputs = [dataset.plan for dataset in found]
         sums = sums or [float(number + 1) for number in range(len(found))]
+    spec = common_spec(found, "sample_from_datasets")
     seeds = Seeds(*get_seed(own), reshuffle=bool(rerandomize_each_iteration))
     marks = [
         shares,
@@ -94,20 +93,16 @@ def sample_from_datasets(
         "stop_on_empty_dataset=True" if stop_on_empty_dataset else "",
         "rerandomize_each_iteration=True" if seeds.reshuffle else "",
     ]
-    stage = partial(_sample, seeds=seeds, sums=sums, stop=bool(stop_on_empty_dataset))
-    detail = ", ".join(mark for mark in marks if mark)
-    return found[0].then("sample_from_datasets", stage, inputs=inputs, detail=detail, count=_count, seeds=seeds)
-
-
-def _checked(datasets: Any) -> list[Any]:
-    if plan_of(datasets) is not None or not isinstance(datasets, Sequence):
-        raise TypeError(f"sample_from_datasets: datasets must be a list of datasets, not {type(datasets).__name__}")
-    for dataset in datasets:
-        if plan_of(dataset) is None:
-            raise TypeError(f"sample_from_datasets: takes datasets, not {type(dataset).__name__}")
-    if not datasets:
-        raise ValueError("sample_from_datasets: give at least one dataset")
-    return list(datasets)
+    return found[0].then(
+        "sample_from_datasets",
+        partial(sampled, seeds=seeds, sums=sums, stop=bool(stop_on_empty_dataset)),
+        inputs=inputs,
+        detail=", ".join(mark for mark in marks if mark),
+        count=_count,
+        spec=lambda *_: spec,
+        seeds=seeds,
+        title=name,
+    )
 
 
 def _with_weight(datasets: list[Any], weights: Any) -> tuple[list[Any], npt.NDArray[Any]]:
@@ -124,21 +119,3 @@ def _with_weight(datasets: list[Any], weights: Any) -> tuple[list[Any], npt.NDAr
 
 def _count(*counts: int) -> int:
     return INFINITE if all(count == INFINITE for count in counts) else UNKNOWN
-
-
-def _sample(
-    run: Run, *sources: Source, start: Any, seeds: Seeds, sums: list[float] | None, stop: bool
-) -> AsyncIterator[Block[Any]]:
-    if start is None:
-        pair, saved, used = seeds.draw(), seeds.save(), 0
-    else:
-        pair, saved, used = tuple(start["pair"]), start["seeds"], start["used"]
-        seeds.restore(run.restored, saved)
-    by_row = sums is None
-    rows = Input(run, sources[0], start and start["weights"]) if by_row else None
-    own = sources[1:] if by_row else sources
-    marks = [None] * len(own) if start is None else start["inputs"]
-    inputs = [Input(run, source, mark) for source, mark in zip(own, marks, strict=True)]
-    live = np.array([not each.ended for each in inputs])
-    choices = FixedChoices(pair, used, sums or []) if rows is None else RowChoices(pair, used, rows, live)
-    return Directed(run, inputs, live, choices, {"pair": list(pair), "seeds": saved}, stop).elements()

@@ -10,6 +10,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset
+from aiodata.spec import TensorSpec
 from tests.programs import assert_same, collect, first, global_seed, i64, plain, repeated, to_list
 
 if TYPE_CHECKING:
@@ -93,3 +94,9 @@ def test_wrong_seed_is_refused_at_the_call(seed: Any) -> None:
 
 def test_cardinality_is_infinite() -> None:
     assert Dataset.random().cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+def test_spec_and_name_are_shown() -> None:
+    ds = Dataset.random(seed=5, name="words")
+    assert ds.element_spec == TensorSpec((), np.int64)
+    assert "random(seed=5) 'words': int64" in repr(ds)

@@ -10,6 +10,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset
+from aiodata.spec import TensorSpec
 from tests.programs import (
     Boom,
     assert_same,
@@ -84,6 +85,28 @@ def test_an_input_of_weight_zero_is_left_out_and_not_waited_for() -> None:
     assert_same(to_list(Dataset.sample_from_datasets([Dataset.range(3), endless], weights=[1.0, 0.0])), i64(0, 1, 2))
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("weights", [[1.0, 0.0], np.array([1.0, 0.0]), [1.0, -0.5], [0.5, np.nan]])
+@pytest.mark.parametrize("size", [0, 1, 200])
+def test_a_mix_with_a_weight_of_zero_ends_and_loses_nothing(size: int, weights: Any) -> None:
+    inputs = [Dataset.range(size), Dataset.range(1000, 1003)]
+    for ds in (
+        Dataset.sample_from_datasets(inputs, weights, seed=5),
+        Dataset.sample_from_datasets(inputs[::-1], weights[::-1], seed=5),
+        Dataset.sample_from_datasets([*inputs, Dataset.range(500, 500 + size)], [*weights, 1.0], seed=5).filter(
+            lambda x: bool(x < 500)
+        ),
+    ):
+        assert_same(to_list(ds), i64(*range(size)))
+
+
+@pytest.mark.timeout(20)
+def test_rows_with_a_weight_of_zero_end_with_the_rows_and_lose_nothing() -> None:
+    rows = Dataset.from_tensors(np.array([1, 0], np.float32)).repeat(9)
+    assert_same(to_list(two(weights=rows)), i64(0, 1, 2))
+    assert_same(to_list(two(weights=rows, stop_on_empty_dataset=True)), i64(0, 1, 2))
+
+
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [-1.0, 0.0], np.array([np.nan, 0.0])])
 def test_no_positive_weight_gives_nothing(weights: Any) -> None:
     assert to_list(two(weights=weights)) == []
@@ -135,3 +158,30 @@ def test_cardinality_is_infinite_only_if_all_inputs_are_endless() -> None:
     assert Dataset.sample_from_datasets([finite, finite]).cardinality() == cardinality
     assert Dataset.sample_from_datasets([finite, endless]).cardinality() == cardinality
     assert Dataset.sample_from_datasets([endless, endless]).cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+def test_the_spec_holds_for_all_datasets() -> None:
+    short, long = (Dataset.from_tensor_slices(np.zeros((3, size))) for size in (2, 5))
+    rows = Dataset.from_tensors(np.array([1, 0], np.float32))
+    for weights in (None, [0.3, 0.7], rows):
+        ds = Dataset.sample_from_datasets([short, long], weights)
+        assert ds.element_spec == TensorSpec((None,), float)
+        assert Dataset.sample_from_datasets([short, short], weights).element_spec == TensorSpec((2,), float)
+    assert Dataset.sample_from_datasets([short, long], [0.0, 1.0]).element_spec == TensorSpec((5,), float)
+
+
+@pytest.mark.parametrize(
+    "other", [Dataset.from_tensors(1.0), Dataset.from_tensors((1, 2)), Dataset.from_tensors({"x": 1})]
+)
+@pytest.mark.parametrize("weights", [None, [0.3, 0.3, 0.4]])
+def test_datasets_that_are_known_not_to_fit_each_other_are_refused_at_the_call(
+    other: Dataset[Any], weights: Any
+) -> None:
+    unknown = Dataset.range(3).map(lambda x: x)
+    with pytest.raises(TypeError, match="sample_from_datasets: dataset 2 does not fit"):
+        Dataset.sample_from_datasets([Dataset.range(3), unknown, other], weights)
+    assert_same(to_list(Dataset.sample_from_datasets([Dataset.range(3), other], [1.0, 0.0])), i64(0, 1, 2))
+
+
+def test_repr_shows_what_was_said() -> None:
+    assert "sample_from_datasets(weights=[0.3, 0.7], seed=5) 'mix': int64" in repr(two(name="mix"))

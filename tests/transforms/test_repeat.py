@@ -14,6 +14,7 @@ from tests.programs import (
     assert_gives,
     assert_outcomes,
     assert_same,
+    collect,
     counted,
     failing,
     first,
@@ -58,6 +59,19 @@ async def test_endless_repeat_of_an_empty_input_ends_within_a_time_limit() -> No
     async with asyncio.timeout(10), ds.iterate() as iterator:
         with pytest.raises(StopAsyncIteration):
             await anext(iterator)
+
+
+@pytest.mark.timeout(20)
+async def test_endless_repeat_that_lets_nothing_through_can_be_cancelled() -> None:
+    ds = Dataset.range(9).repeat().filter(lambda x: False).repeat().take(1)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await collect(ds)
+    task = asyncio.create_task(collect(ds))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_each_pass_reads_the_input_anew() -> None:
@@ -105,3 +119,9 @@ def test_cardinality_is_the_product() -> None:
     assert unknown.repeat(2).cardinality() == aiodata.UNKNOWN_CARDINALITY
     assert unknown.repeat(0).cardinality() == 0
     assert unknown.repeat().cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+def test_it_can_have_a_name_and_keeps_the_spec() -> None:
+    ds = nested(3).repeat(2, name="epochs")
+    assert ds.plan.title == "epochs"
+    assert ds.element_spec == nested(3).element_spec
