@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["CorruptRecordError", "DataError", "EndedEarlyError", "StateError", "StructureError", "WorkerError"]
+__all__ = [
+    "CardinalityError",
+    "CorruptRecordError",
+    "DataError",
+    "EndedEarlyError",
+    "OutOfRangeError",
+    "StateError",
+    "StructureError",
+    "TooManyErrorsError",
+    "WorkerError",
+]
 
 
 class DataError(ValueError):
@@ -40,6 +50,29 @@ class StructureError(DataError):
     """Elements whose structure, shape or dtype do not fit each other."""
 
 
+class CardinalityError(DataError):
+    """A dataset that does not have as many elements as it was said to have.
+
+    Args:
+        expected: How many it was to have, -1 for an endless number.
+        found: How many there are.
+        more: There may be more than those.
+    """
+
+    def __init__(self, expected: int, found: int, more: bool = False) -> None:
+        self.expected, self.found, self.more = expected, found, more
+        wanted = "the dataset was expected to be endless" if expected < 0 else f"{expected} elements were expected"
+        super().__init__(f"{wanted}, but there are {'at least' if more else 'only'} {found}")
+
+    def __reduce__(self) -> tuple[type[CardinalityError], tuple[int, int, bool]]:
+        """Pickle by the constructor's own arguments, so that it crosses process borders whole."""
+        return type(self), (self.expected, self.found, self.more)
+
+
+class TooManyErrorsError(DataError):
+    """More elements failed than `ignore_errors` may leave out; raised from the last of their errors."""
+
+
 class StateError(ValueError):
     """A saved state that does not belong to this pipeline, or is not a state at all."""
 
@@ -50,3 +83,11 @@ class WorkerError(RuntimeError):
 
 class EndedEarlyError(RuntimeError):
     """An iterator that was closed while it was being read, or is used in a process that did not open it."""
+
+
+class OutOfRangeError(EOFError):
+    """There is no next element; raised by `get_next` at the end, where `next` raises StopIteration.
+
+    It is an `EOFError`, as nothing is wrong with the data, and no loop or generator of Python's takes one for its own
+    end, as they do with StopIteration and IndexError.
+    """

@@ -13,7 +13,7 @@ from aiodata.errors import StructureError
 from aiodata.stacking import by_component, stack_leaf
 from aiodata.structure import flatten
 
-__all__ = ["check_padding", "pad_stack"]
+__all__ = ["aligned", "check_padding", "pad_stack"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -82,8 +82,8 @@ def pad_stack(elements: Sequence[Any], padded_shapes: Any = None, padding_values
     first = elements[0]
     single = padding_values is not None and not isinstance(padding_values, (tuple, list, dict))
     shared = single and isinstance(first, (tuple, dict))
-    shapes = _aligned(first, padded_shapes, "padded_shapes")
-    values = [padding_values] * len(shapes) if single else _aligned(first, padding_values, "padding_values")
+    shapes = aligned(first, padded_shapes, "padded_shapes")
+    values = [padding_values] * len(shapes) if single else aligned(first, padding_values, "padding_values")
     plan = zip(shapes, values, strict=True)
     used: list[bool] = []
 
@@ -102,19 +102,19 @@ def pad_stack(elements: Sequence[Any], padded_shapes: Any = None, padding_values
     return columns
 
 
-def _aligned(template: Any, given: Any, argument: str) -> list[Any]:
+def aligned(template: Any, given: Any, argument: str) -> list[Any]:
     """List what an argument gives for each leaf of an element; shapes may be lists, so the element leads."""
     if given is None:
         return [None] * len(flatten(template))
     if isinstance(template, dict):
         if not isinstance(given, dict) or given.keys() != template.keys():
             raise StructureError(f"{argument} does not fit the elements, dicts of {list(template)}: {given!r}")
-        return [part for key, inner in template.items() for part in _aligned(inner, given[key], argument)]
+        return [part for key, inner in template.items() for part in aligned(inner, given[key], argument)]
     if isinstance(template, tuple):
         if not isinstance(given, (tuple, list)) or len(given) != len(template):
             raise StructureError(f"{argument} does not fit the elements, tuples of {len(template)}: {given!r}")
         pairs = zip(template, given, strict=True)
-        return [part for inner, part_given in pairs for part in _aligned(inner, part_given, argument)]
+        return [part for inner, part_given in pairs for part in aligned(inner, part_given, argument)]
     return [given]
 
 

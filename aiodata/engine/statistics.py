@@ -22,6 +22,7 @@ class Counters:
         grain: Elements in one hand-over to a worker pool.
         capacity: Elements that may wait in its channel.
         bytes_read: Bytes read from storage.
+        errors: Elements that failed and were left out.
     """
 
     stage: str
@@ -32,6 +33,7 @@ class Counters:
     grain: int = 0
     capacity: int = 0
     bytes_read: int = 0
+    errors: int = 0
 
 
 class Statistics:
