@@ -9,6 +9,7 @@ import numpy as np
 
 from aiodata.checks import check_integer
 from aiodata.engine.block import Block, Tally, resumable
+from aiodata.spec import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,13 +24,14 @@ __all__ = ["enumerate"]
 T = TypeVar("T")
 
 
-def enumerate(self: Dataset[T], start: int = 0) -> Dataset[tuple[np.int64, T]]:
+def enumerate(self: Dataset[T], start: int = 0, name: str | None = None) -> Dataset[tuple[np.int64, T]]:
     """Give `(number, element)` for each element; the numbers are int64 and go up by one.
 
     A tuple element stays one, as the pair's second part. An element that fails uses up its number.
 
     Args:
         start: The first number; may be negative.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `start` is not an integer.
@@ -41,7 +43,12 @@ def enumerate(self: Dataset[T], start: int = 0) -> Dataset[tuple[np.int64, T]]:
     Source: `tf.data.Dataset.enumerate`.
     """
     begin = check_integer(start, "enumerate", "start")
-    return self.then("enumerate", partial(_enumerate, begin=begin), detail=str(begin), count=lambda count: count)
+    stage = partial(_enumerate, begin=begin)
+    return self.then("enumerate", stage, detail=str(begin), count=lambda count: count, spec=_spec, title=name)
+
+
+def _spec(known: Any) -> Any:
+    return None if known is None else (TensorSpec((), np.int64), known)
 
 
 def _enumerate(run: Run, source: Source, *, start: Cursor | None, begin: int) -> AsyncIterator[Block[Any]]:

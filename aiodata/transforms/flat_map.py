@@ -18,13 +18,14 @@ __all__ = ["flat_map"]
 R = TypeVar("R")
 
 
-def flat_map(self: Dataset[Any], map_func: Callable[..., Dataset[R]]) -> Dataset[R]:
+def flat_map(self: Dataset[Any], map_func: Callable[..., Dataset[R]], name: str | None = None) -> Dataset[R]:
     """Give the elements of `map_func(element)`, a dataset, for one element after the other.
 
     A dataset is opened when it is reached; one is open at a time. After an error in one, that one goes on.
 
     Args:
         map_func: A plain function that gives a dataset; called as `map` calls its function.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `map_func` is not callable; while iterating: it does not give a dataset.
@@ -38,4 +39,4 @@ def flat_map(self: Dataset[Any], map_func: Callable[..., Dataset[R]]) -> Dataset
     """
     check_callable(map_func, "flat_map", "map_func")
     stage = partial(cycle, function=map_func, label=f"flat_map({name_of(map_func)})", length=1, block_length=1)
-    return self.then("flat_map", stage, detail=name_of(map_func))
+    return self.then("flat_map", stage, detail=name_of(map_func), title=name)

@@ -29,6 +29,7 @@ def interleave(
     block_length: int | None = None,
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    name: str | None = None,
 ) -> Dataset[R]:
     """Read `cycle_length` datasets in turn, `block_length` elements of each, made by `map_func` from the elements.
 
@@ -45,6 +46,7 @@ def interleave(
         num_parallel_calls: Datasets that read at once, at least 1 and at most `cycle_length`; `AUTOTUNE` takes
             `cycle_length`; None reads one at a time, when asked.
         deterministic: False gives what is ready, when datasets are read in parallel. None takes the options'.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `map_func` is not callable; while iterating: it does not give a dataset.
@@ -79,7 +81,15 @@ def interleave(
             deterministic=deterministic,
         )
     parallel = calls is not None
-    return self.then("interleave", stage, detail=detail, count=partial(_count, parallel=parallel), waits=parallel)
+    return self.then(
+        "interleave",
+        stage,
+        detail=detail,
+        count=partial(_count, parallel=parallel),
+        waits=parallel,
+        deterministic=deterministic if parallel else True,
+        title=name,
+    )
 
 
 def _count(available: int, parallel: bool) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.block import Block, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,7 +25,7 @@ __all__ = ["repeat"]
 T = TypeVar("T")
 
 
-def repeat(self: Dataset[T], count: int | None = None) -> Dataset[T]:
+def repeat(self: Dataset[T], count: int | None = None, name: str | None = None) -> Dataset[T]:
     """Give the elements `count` times, opening the input anew for each epoch.
 
     A `shuffle` before it gives each epoch another order. An epoch with no elements ends the repetition, so repeating
@@ -32,6 +33,7 @@ def repeat(self: Dataset[T], count: int | None = None) -> Dataset[T]:
 
     Args:
         count: Number of epochs; None or any negative number repeats for ever.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `count` is neither None nor an integer.
@@ -45,9 +47,8 @@ def repeat(self: Dataset[T], count: int | None = None) -> Dataset[T]:
     times = -1 if count is None else max(-1, check_integer(count, "repeat", "count"))
     detail = "" if times < 0 else str(times)
     fused = _is_shuffle(self.plan)
-    return self.then(
-        "repeat", partial(_repeat, times=times, fused=fused), detail=detail, count=partial(_count, times=times)
-    )
+    stage = partial(_repeat, times=times, fused=fused)
+    return self.then("repeat", stage, detail=detail, count=partial(_count, times=times), spec=same, title=name)
 
 
 def _count(available: int, times: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.plan import UNKNOWN
 from aiodata.random import Seeds, get_seed
+from aiodata.spec import same
 from aiodata.transforms._window import Window
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ T = TypeVar("T")
 
 
 def shuffle(
-    self: Dataset[T], buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool = True
+    self: Dataset[T],
+    buffer_size: int,
+    seed: int | None = None,
+    reshuffle_each_iteration: bool = True,
+    name: str | None = None,
 ) -> Dataset[T]:
     """Give the elements in random order: each the next time from a window of `buffer_size` elements.
 
@@ -33,11 +38,15 @@ def shuffle(
     smaller than the dataset gives a uniform order. A saved state holds where the window's elements came from, not the
     elements: some 10 bytes each. Restoring it reads the input again from the oldest of them.
 
+    Each pass has another order, so `take(n)` and `skip(n)` behind a shuffle do not part a dataset: what one of them
+    gave in the first pass the other gives in the second. `split` parts it.
+
     Args:
         buffer_size: Elements in the window, at least 1, or `UNKNOWN_CARDINALITY` (-2) for the whole input.
         seed: With it, or with `set_seed`, the order is the same in every process.
         reshuffle_each_iteration: Take another order in every iteration and every epoch of a later `repeat`. Without
             it all have one order.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `buffer_size` or `seed` is not an integer.
@@ -56,7 +65,7 @@ def shuffle(
     detail = f"{size}" + ("" if seed is None else f", seed={seed}")
     detail += "" if reshuffle_each_iteration else ", reshuffle_each_iteration=False"
     stage = partial(_shuffle, seeds=seeds, size=None if size == UNKNOWN else size)
-    return self.then("shuffle", stage, detail=detail, count=lambda count: count, seeds=seeds)
+    return self.then("shuffle", stage, detail=detail, count=lambda count: count, spec=same, seeds=seeds, title=name)
 
 
 def _shuffle(run: Run, source: Source, *, start: Any, seeds: Seeds, size: int | None) -> AsyncIterator[Block[Any]]:

@@ -9,6 +9,7 @@ from aiodata.checks import check_integer
 from aiodata.engine.block import Block, Failure, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.engine.position import Origin
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,14 +24,15 @@ __all__ = ["skip"]
 T = TypeVar("T")
 
 
-def skip(self: Dataset[T], count: int) -> Dataset[T]:
+def skip(self: Dataset[T], count: int, name: str | None = None) -> Dataset[T]:
     """Leave out the first `count` elements.
 
     They are computed and dropped when the first element is asked for. An error among them is raised, and the
-    iteration then ends, as in tf.data.
+    iteration then ends, as in tf.data. Behind a `shuffle` each pass skips others; `split` parts a dataset for good.
 
     Args:
         count: How many; any negative number skips all.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `count` is not an integer.
@@ -42,7 +44,8 @@ def skip(self: Dataset[T], count: int) -> Dataset[T]:
     Source: `tf.data.Dataset.skip`.
     """
     count = check_integer(count, "skip", "count")
-    return self.then("skip", partial(_skip, count=count), detail=str(count), count=partial(_count, least=count))
+    available = partial(_count, least=count)
+    return self.then("skip", partial(_skip, count=count), detail=str(count), count=available, spec=same, title=name)
 
 
 def _count(available: int, least: int) -> int:

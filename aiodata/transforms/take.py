@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.block import Block, Tally, counted, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,13 +23,14 @@ __all__ = ["take"]
 T = TypeVar("T")
 
 
-def take(self: Dataset[T], count: int) -> Dataset[T]:
+def take(self: Dataset[T], count: int, name: str | None = None) -> Dataset[T]:
     """Give the first `count` elements; the ones behind are not computed.
 
-    An element that fails counts as one.
+    An element that fails counts as one. Behind a `shuffle` each pass has others; `split` parts a dataset for good.
 
     Args:
         count: How many; any negative number takes all. `take(0)` does not even open its input.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: `count` is not an integer.
@@ -40,7 +42,8 @@ def take(self: Dataset[T], count: int) -> Dataset[T]:
     Source: `tf.data.Dataset.take`.
     """
     count = check_integer(count, "take", "count")
-    return self.then("take", partial(_take, count=count), detail=str(count), count=partial(_count, most=count))
+    available = partial(_count, most=count)
+    return self.then("take", partial(_take, count=count), detail=str(count), count=available, spec=same, title=name)
 
 
 def _count(available: int, most: int) -> int:

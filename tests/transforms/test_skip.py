@@ -80,3 +80,9 @@ def test_cardinality_is_what_is_left() -> None:
     assert endless.skip(3).cardinality() == aiodata.INFINITE_CARDINALITY
     assert endless.skip(-1).cardinality() == aiodata.INFINITE_CARDINALITY
     assert Dataset.range(3).filter(lambda x: True).skip(1).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_it_can_have_a_name_and_keeps_the_spec() -> None:
+    ds = nested(3).skip(2, name="rest")
+    assert ds.plan.title == "rest"
+    assert ds.element_spec == nested(3).element_spec

@@ -91,3 +91,9 @@ def test_cardinality_is_the_smaller_number() -> None:
     assert Dataset.range(5).repeat().take(-1).cardinality() == aiodata.INFINITE_CARDINALITY
     assert unknown.take(2).cardinality() == aiodata.UNKNOWN_CARDINALITY
     assert unknown.take(0).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_it_can_have_a_name_and_keeps_the_spec() -> None:
+    ds = nested(3).take(2, name="few")
+    assert ds.plan.title == "few"
+    assert ds.element_spec == nested(3).element_spec
