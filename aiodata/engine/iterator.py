@@ -1,4 +1,4 @@
-"""The iterator: what the user holds. Closing or dropping it ends its run."""
+"""The iterator: what the user holds, as `aiodata.iterator.DatasetIterator`. Closing or dropping it ends its run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aiodata.engine.plan import load_seeds, save_seeds
 from aiodata.engine.position import cursor
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiodata.engine.plan import Plan
     from aiodata.engine.position import Origin
 
-__all__ = ["DatasetIterator"]
+__all__ = ["ElementIterator"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -35,7 +35,7 @@ _NOTHING: Any = iter(())
 logger = logging.getLogger("aiodata")
 
 
-class DatasetIterator(Generic[T_co]):
+class ElementIterator(Generic[T_co]):
     """One iteration over a dataset, for `async for` and for `for`.
 
     The first use settles the face: `async for`, `anext` and `async with` run the pipeline on the running loop; `for`,
@@ -91,7 +91,7 @@ class DatasetIterator(Generic[T_co]):
 
     # The async face
 
-    def __aiter__(self) -> DatasetIterator[T_co]:
+    def __aiter__(self) -> Self:
         """Give the iterator itself."""
         return self
 
@@ -166,7 +166,7 @@ class DatasetIterator(Generic[T_co]):
         self._replaced.clear()
         await all_of([session.aclose for session in sessions])
 
-    async def __aenter__(self) -> DatasetIterator[T_co]:
+    async def __aenter__(self) -> Self:
         """Give the iterator itself."""
         self._session.begin(asynchronous=True)
         return self
@@ -179,7 +179,7 @@ class DatasetIterator(Generic[T_co]):
 
     # The sync face
 
-    def __iter__(self) -> DatasetIterator[T_co]:
+    def __iter__(self) -> Self:
         """Give the iterator itself."""
         return self
 
@@ -230,7 +230,7 @@ class DatasetIterator(Generic[T_co]):
         self._rows = _NOTHING
         self._session.close()
 
-    def __enter__(self) -> DatasetIterator[T_co]:
+    def __enter__(self) -> Self:
         """Give the iterator itself."""
         return self
 

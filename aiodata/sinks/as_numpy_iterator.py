@@ -10,7 +10,7 @@ from aiodata.structure import map_structure
 
 if TYPE_CHECKING:
     from aiodata.dataset import Dataset
-    from aiodata.engine.iterator import DatasetIterator
+    from aiodata.iterator import DatasetIterator
 
 __all__ = ["NumpyIterator", "as_numpy_iterator"]
 
@@ -31,6 +31,10 @@ class NumpyIterator:
     def __next__(self) -> Any:
         """Give the next element."""
         return map_structure(_as_numpy, next(self._iterator))
+
+    def next(self) -> Any:
+        """Give the next element, as `next(iterator)` does."""
+        return next(self)
 
     def __aiter__(self) -> NumpyIterator:
         """Give the iterator itself."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.options import Options
+from aiodata.spec import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,17 +21,22 @@ __all__ = ["with_options"]
 T = TypeVar("T")
 
 
-def with_options(self: Dataset[T], options: Options) -> Dataset[T]:
-    """Set options, which hold for the whole pipeline; later ones win, field by field.
+def with_options(self: Dataset[T], options: Options, name: str | None = None) -> Dataset[T]:
+    """Set options, which hold for the whole pipeline; later ones win, field by field, in groups too.
+
+    The options are copied: changing the object afterwards does not change the dataset.
 
     Args:
         options: The options; fields that are None leave what was set before.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
         TypeError: It is not an `Options`.
 
     >>> import aiodata
-    >>> ds = aiodata.Dataset.range(3).with_options(aiodata.Options(cpu_budget=1))
+    >>> options = aiodata.Options()
+    >>> options.autotune.cpu_budget = 1
+    >>> ds = aiodata.Dataset.range(3).with_options(options)
     >>> [int(x) for x in ds]
     [0, 1, 2]
 
@@ -39,15 +44,16 @@ def with_options(self: Dataset[T], options: Options) -> Dataset[T]:
     """
     if not isinstance(options, Options):
         raise TypeError(f"with_options: options must be an Options, not {type(options).__name__}")
-    set_fields = [(entry.name, getattr(options, entry.name)) for entry in fields(options)]
-    detail = ", ".join(f"{name}={value!r}" for name, value in set_fields if value is not None)
+    own = Options().merge(options)
     return self.then(
         "with_options",
         _with_options,
-        detail=detail,
+        detail=repr(own).removeprefix("Options(").removesuffix(")"),
         count=lambda count: count,
+        spec=same,
         resumes_by_cursor=True,
-        options=options,
+        options=own,
+        title=name,
     )
 
 

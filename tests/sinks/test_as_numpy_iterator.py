@@ -34,6 +34,13 @@ def test_async_gives_the_same() -> None:
     assert_same(asyncio.run(read()), i64(0, 1, 2))
 
 
+def test_next_is_a_method_too() -> None:
+    iterator = Dataset.range(2).as_numpy_iterator()
+    assert_same([iterator.next(), next(iterator)], i64(0, 1))
+    with pytest.raises(StopIteration):
+        iterator.next()
+
+
 def test_bytes_stay_bytes() -> None:
     assert_same(list(Dataset.from_tensor_slices([b"a\x00", b""]).as_numpy_iterator()), [b"a\x00", b""])
 
