@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import SupportsIndex
 
 from aiodata.engine.plan import AUTOTUNE
 
@@ -22,9 +23,12 @@ def check_integer(value: object, method: str, argument: str, least: int | None =
         TypeError: It is not an integer (a bool is not one).
         ValueError: It is below `least`.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{method}: {argument} must be an integer, not {type(value).__name__}")
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:  # an array of several numbers has the method, and no use for it
+        raise TypeError(f"{method}: {argument} must be an integer, not {value!r:.80}") from None
     if least is not None and number < least:
         raise ValueError(f"{method}: {argument} must be at least {least}, not {number}")
     return number

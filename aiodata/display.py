@@ -29,7 +29,7 @@ def chain_lines(plan: Plan) -> list[str]:
     lines: list[str] = []
     while True:
         title = "" if plan.title is None else f" {plan.title!r}"
-        lines.append(f"{plan.label}{title}: {spec_text(plan.element_spec())}")
+        lines.append(f"{plan.label}{title}: {spec_text(plan.element_spec(seen=True))}")
         if len(plan.inputs) != 1:
             break
         plan = plan.inputs[0]

@@ -38,7 +38,7 @@ class DatasetIterator(ElementIterator[T_co]):
     @property
     def element_spec(self) -> Any:
         """The spec of the elements, as that of the dataset; None if it is not known."""
-        return self._plan.element_spec()
+        return self._plan.element_spec(seen=True)
 
     def get_next(self) -> T_co:
         """Give the next element, as `next` does; `aget_next` is the same to be awaited.

@@ -244,6 +244,14 @@ def test_peek_gives_the_first_element_and_learns_its_spec() -> None:
     assert [x["x"][0] for x in to_list(ds)] == [0, 1, 2]
 
 
+def test_what_was_seen_settles_nothing() -> None:
+    ds = Dataset.range(1, 5).map(lambda x: np.arange(x))
+    assert ds.peek_sync().shape == (1,)
+    assert ds.unbatch().cardinality() == -2
+    assert ds.concatenate(Dataset.range(2).batch(2)).element_spec is None
+    assert len(to_list(ds.unbatch())) == 10
+
+
 def test_peek_keeps_a_spec_that_was_known() -> None:
     ds = Dataset.range(3).batch(2)
     assert ds.peek_sync().tolist() == [0, 1]

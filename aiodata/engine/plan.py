@@ -60,7 +60,8 @@ class Plan:
         spec: Gives the spec of the elements from those of the inputs, None where it is not known; see `aiodata.spec`.
         deterministic: For a stage that can give elements as they become ready: what it was told, None for the options'.
         title: The user's own name for the stage, shown in `repr`.
-        learned: The spec, once an element has been looked at.
+        known: The spec itself, where it was settled when the stage was made.
+        learned: The spec of an element that was looked at.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Plan:
     spec: Callable[..., Any] = field(default=lambda *_: None, repr=False)
     deterministic: bool | None = True
     title: str | None = None
+    known: Any = None
     learned: list[Any] = field(default_factory=list, repr=False)
 
     @property
@@ -90,9 +92,17 @@ class Plan:
         """Give the number of elements, `INFINITE` or `UNKNOWN`."""
         return self.count(*(source.cardinality() for source in self.inputs))
 
-    def element_spec(self) -> Any:
-        """Give the spec of the elements; None if it is not known."""
-        return self.learned[0] if self.learned else self.spec(*(source.element_spec() for source in self.inputs))
+    def element_spec(self, seen: bool = False) -> Any:
+        """Give the spec of all elements; None if it is not known.
+
+        Args:
+            seen: Where it is not known give what looking at an element has told, which need not hold for the others.
+        """
+        if self.known is not None:
+            return self.known
+        if seen and self.learned:
+            return self.learned[0]
+        return self.spec(*(source.element_spec(seen) for source in self.inputs))
 
     def walk(self) -> list[Plan]:
         """Give this plan and all that it reads, inputs first, each once for each time it is read."""

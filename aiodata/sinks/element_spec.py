@@ -15,8 +15,8 @@ def element_spec(self: Dataset[Any]) -> Any:
 
     Sources that hold or declare their data know it, stages that move elements keep it, and `batch` and its relatives
     add an axis. What a user's function gives is not known before it has run: `await ds.peek()` runs the pipeline as
-    far as its first element, after which this dataset, and those made from it, know that element's spec. Its shapes
-    are then those of that one element.
+    far as its first element, after which this dataset, and those made from it, show that element's spec. It is what was
+    seen, and need not hold for the others, so no cardinality or check is derived from it.
 
     >>> import aiodata
     >>> aiodata.Dataset.range(10).batch(4).element_spec
@@ -25,4 +25,4 @@ def element_spec(self: Dataset[Any]) -> Any:
 
     Source: `tf.data.Dataset.element_spec`.
     """
-    return self.plan.element_spec()
+    return self.plan.element_spec(seen=True)

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.columns import slice_columns
-from aiodata.engine.block import Block, resumable
+from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.plan import INFINITE, UNKNOWN, Plan
 from aiodata.engine.position import Origin, cursor
 from aiodata.structure import flatten, pack_like
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from aiodata.dataset import Dataset
     from aiodata.engine.run import Run
@@ -91,6 +91,15 @@ class _Input:
             return 0
         return block.length - (self.offset - block.offset)
 
+    def begin(self) -> Iterator[Any] | None:
+        """Give the rows of the block in hand, from the next element on; None if there is no block."""
+        block = self.block
+        if block is not None:
+            if block.columns is not None:
+                block = block.sliced(self.offset - block.offset, block.length or 0)
+            self.rows = block.rows()
+        return self.rows
+
     async def advance(self) -> bool:
         block = await anext(self.blocks, None)
         if block is None:
@@ -106,9 +115,9 @@ class _Rows:
     def __init__(self, inputs: list[_Input], structure: Any) -> None:
         self.inputs = inputs
         self.structure = structure
+        self.pack = _packing(structure)
         self.row: list[Any] = []
         self.error: Exception | None = None
-        self.marks: list[tuple[Origin, int]] = []
 
     async def blocks(self) -> AsyncIterator[Block[Any]]:
         inputs = self.inputs
@@ -125,7 +134,7 @@ class _Rows:
             if count:
                 yield self._columns(count)
             else:
-                marks = self.marks or self._marks()
+                marks = self._marks()
                 origin = Origin(partial(_position, marks), partial(_place, marks))
                 yield Block(origin, rows=resumable(self._pull))
 
@@ -141,7 +150,12 @@ class _Rows:
         return None
 
     def _marks(self) -> list[tuple[Origin, int]]:
-        return [(each.origin, each.offset) for each in self.inputs if each.origin is not None]
+        """Tell where the next row comes from; its first elements may have been read already."""
+        marks = []
+        for number, each in enumerate(self.inputs):
+            assert each.origin is not None
+            marks.append((each.origin, each.offset - (number < len(self.row))))
+        return marks
 
     def _columns(self, count: int) -> Block[Any]:
         marks = self._marks()
@@ -155,36 +169,42 @@ class _Rows:
         return Block(origin, columns=pack_like(self.structure, parts), length=count)
 
     def _pull(self) -> Iterator[Any]:
+        inputs, pack, end = self.inputs, self.pack, self
         while True:
-            if not self.row:
-                self.marks = self._marks()
-            for each in self.inputs[len(self.row) :]:
-                if each.rows is None:
-                    if each.block is None:
-                        return
-                    begin = each.offset - each.block.offset
-                    block = (
-                        each.block.sliced(begin, each.block.length or 0)
-                        if each.block.columns is not None
-                        else each.block
-                    )
-                    each.rows = block.rows()
+            row = self.row
+            for each in inputs[len(row) :] if row else inputs:
+                rows = each.rows or each.begin()
+                if rows is None:
+                    return
                 try:
-                    element = next(each.rows, self)
+                    element = next(rows, end)
                 except Exception as error:
                     self.error = self.error or error
                     element = None
-                if element is self:
+                if element is end:
                     each.block = each.rows = None
                     return
                 each.offset += 1
-                self.row.append(element)
-            row, self.row = self.row, []
-            failure, self.error = self.error, None
-            self.marks = []
-            if failure is not None:
-                raise failure
-            yield pack_like(self.structure, row)
+                row.append(element)
+            self.row = []
+            if self.error is not None:
+                failure, self.error = Failure(self.error), None
+                failure.open()
+            yield pack(row)
+
+
+def _packing(structure: Any) -> Callable[[list[Any]], Any]:
+    """Give what makes an element of a row, from a structure of numbers of components."""
+    if not isinstance(structure, (dict, tuple)):
+        return itemgetter(structure)
+    if isinstance(structure, dict):
+        named = {key: _packing(part) for key, part in structure.items()}
+        return lambda row: {key: part(row) for key, part in named.items()}
+    make: Callable[[Any], Any] = getattr(structure, "_make", tuple)
+    if not any(isinstance(part, (dict, tuple)) for part in structure) and structure[0] == 0:
+        return make if len(structure) > 1 else lambda row: make(row)
+    parts = [_packing(part) for part in structure]
+    return lambda row: make([part(row) for part in parts])
 
 
 def _position(marks: list[tuple[Origin, int]]) -> Any:

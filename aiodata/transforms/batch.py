@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer, check_parallelism
 from aiodata.collate import stack
-from aiodata.columns import concat_columns, owned, reshape_batches, slice_columns
+from aiodata.columns import concat_columns, iterate, owned, reshape_batches, slice_columns
 from aiodata.engine.block import Block, Tally, resumable
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.engine.position import Origin, cursor, locate
+from aiodata.errors import StructureError
 from aiodata.functions import name_of
-from aiodata.spec import batched
+from aiodata.spec import batched, same
 from aiodata.transforms.map import mapped
 
 if TYPE_CHECKING:
@@ -89,9 +90,8 @@ def grouped(
     spec = spec or partial(batched, size=size if drop_remainder else None)
     if num_parallel_calls is None:
         return dataset.then(name, stage, detail=detail, count=count, spec=spec, title=title)
-    groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count, title=title)
+    groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count, spec=spec, title=title)
     collated = partial(_collate_group, collate)
-    batches = spec(dataset.plan.element_spec())
     return mapped(
         groups,
         collated,
@@ -99,7 +99,7 @@ def grouped(
         deterministic,
         label=f"{name}({size})",
         detail=name_of(collate),
-        spec=lambda _: batches,
+        spec=same,
     )
 
 
@@ -251,10 +251,7 @@ class _Grouping:
             self.carried += taken
             if self.carried < self.size:
                 return
-            whole = concat_columns(self.columns)
-            self.columns, self.carried, self.begun = [], 0, None
-            self.number += 1
-            yield Block(origin, columns=reshape_batches(whole, self.size), length=1)
+            yield self._joined(origin)
         batches = (count - taken) // self.size
         stop = taken + batches * self.size
         if batches:
@@ -268,17 +265,23 @@ class _Grouping:
             self.carried = count - stop
             self.begun = (block.origin, block.offset + stop)
 
+    def _joined(self, origin: Origin) -> Block[Any]:
+        """Give the batch that parts of several blocks make."""
+        try:
+            whole = concat_columns(self.columns)
+        except StructureError:  # blocks that do not fit each other: one element at a time, to name the one that differs
+            self._spill()
+            self.begun = None
+            return self._finished(origin)
+        self.columns, self.carried, self.begun = [], 0, None
+        self.number += 1
+        return Block(origin, columns=reshape_batches(whole, self.size), length=1)
+
     def _spill(self) -> None:
         """Turn a batch that was begun as columns into elements, for it goes on with rows."""
         if self.carried:
-            whole = concat_columns(self.columns)
-            rest: Block[Any] = Block(Origin(_nothing), columns=whole, length=self.carried)
-            self.carry = list(rest.rows())
+            self.carry = [row for part in self.columns for row in iterate(part)]
             self.columns, self.carried = [], 0
-
-
-def _nothing() -> None:
-    return None
 
 
 def _place(place: Callable[[int], str | None], first: int, size: int, offset: int) -> str | None:

@@ -12,7 +12,7 @@ from aiodata.engine.position import Origin
 from aiodata.spec import same
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from aiodata.dataset import Dataset
     from aiodata.engine.position import Cursor
@@ -60,17 +60,17 @@ class _Store:
     def __init__(self) -> None:
         self.blocks: list[_Kept] | None = None
         """The elements, once complete."""
-        self.begun: Any = None
-        """Cursor of the input's first element in the pass that filled it, or is to fill it."""
+        self.begun: Callable[[], Any] = _nowhere
+        """Gives the cursor of the input's first element in the pass that filled it, or is to fill it."""
 
     def save(self) -> Any:
         """Give where the pass that filled the store began; None if it is not full."""
-        return None if self.blocks is None else self.begun
+        return None if self.blocks is None else self.begun()
 
     def load(self, saved: Any) -> None:
         """Make sure that the store will be filled as it was, if it is not full."""
         if self.blocks is None:
-            self.begun = saved
+            self.begun = partial(_saved, saved)
 
     def restore(self, restored: set[int], saved: Any) -> None:
         """Do as `load`."""
@@ -89,8 +89,10 @@ class _Kept:
 
 
 def _cache(run: Run, source: Source, *, start: Any, store: _Store) -> AsyncIterator[Block[Any]]:
-    begun, index, filling = start or (store.begun, 0, False)
-    if store.blocks is not None and not filling and (start is None or store.begun == begun):
+    if start is None and store.blocks is not None:
+        return _kept(store, store.blocks, 0)
+    begun, index, filling = start or (store.begun(), 0, False)
+    if store.blocks is not None and not filling and store.begun() == begun:
         return _kept(store, store.blocks, index)
     if begun is not None and not filling:
         return _filled(run, source.open(begun), store, begun, index)
@@ -111,7 +113,7 @@ async def _filled(
             kept.append(_Kept(elements, None, len(elements)))
             await run.breathe()
     if store.blocks is None:
-        store.begun, store.blocks = begun, kept
+        store.begun, store.blocks = partial(_saved, begun), kept
     async with aclosing(_kept(store, kept, index)) as rest:
         async for block in rest:
             yield block
@@ -140,7 +142,7 @@ async def _keeping(
     pass_ = _Pass(store, expected)
     async for block in blocks:
         if pass_.begun is None:
-            pass_.begun = block.cursor()
+            pass_.begun = block.here()
         origin = Origin(partial(_position, pass_.begun, pass_.seen, True), block.origin.place)
         kept: Block[Any]
         if block.columns is not None and block.length is not None:
@@ -164,7 +166,7 @@ class _Pass:
     def __init__(self, store: _Store, expected: int) -> None:
         self.store = store
         self.expected = expected
-        self.begun: Any = None
+        self.begun: Callable[[], Any] | None = None
         self.blocks: list[_Kept] = []
         self.kept = 0
         self.seen = 0
@@ -200,9 +202,17 @@ class _Pass:
 
     def finish(self) -> None:
         if self.store.blocks is None:
-            self.store.begun = self.begun
+            self.store.begun = self.begun or _nowhere
             self.store.blocks = self.blocks
 
 
-def _position(begun: Cursor | None, index: int, filling: bool) -> Any:
-    return [begun, index, filling]  # in a pass that fills, failed elements count; in the store there are none
+def _nowhere() -> None:
+    return None
+
+
+def _saved(cursor: Any) -> Any:
+    return cursor
+
+
+def _position(begun: Callable[[], Any], index: int, filling: bool) -> Any:
+    return [begun(), index, filling]  # in a pass that fills, failed elements count; in the store there are none

@@ -49,14 +49,14 @@ def concatenate(self: Dataset[T], dataset: Dataset[T], name: str | None = None) 
         spec = generalized(self.plan.element_spec(), following.element_spec())
     except TypeError as error:
         raise TypeError(f"concatenate: the datasets do not fit each other: {error}") from None
-    learned = [] if spec is None else [spec]  # else each further call would ask all parts again
+    # The spec is settled here, else each further call would ask all parts again.
     return self.then(
         "concatenate",
         _concatenate,
         inputs=[*own, following],
         count=_count,
         options_of_first=True,
-        learned=learned,
+        known=spec,
         title=name,
     )
 

@@ -195,3 +195,18 @@ def test_cardinality_is_rounded_up_or_down(count: int, size: int) -> None:
 def test_cardinality_of_endless_and_unknown_input_stays() -> None:
     assert Dataset.range(3).repeat().batch(2).cardinality() == aiodata.INFINITE_CARDINALITY
     assert Dataset.range(3).filter(lambda x: True).batch(2).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_blocks_of_columns_that_do_not_fit_each_other_lose_one_batch() -> None:
+    def rows(x: Any) -> Any:
+        return np.full((3, 2 if x < 2 else 1), x)
+
+    ds = Dataset.range(4).map(rows).unbatch().batch(4)
+    first, second, third = outcomes(ds)
+    assert_same(first, arr([[0, 0], [0, 0], [0, 0], [1, 1]]))
+    assert isinstance(second, StructureError)
+    assert (
+        str(second)
+        == "element: row 2 of the batch has shape (1,), row 0 has shape (2,); padded_batch pads rows to one shape"
+    )
+    assert_same(third, arr([[2], [3], [3], [3]]))

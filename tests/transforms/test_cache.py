@@ -9,6 +9,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset
+from aiodata.errors import StateError
 from tests.programs import (
     Boom,
     arr,
@@ -133,3 +134,12 @@ def test_cardinality_is_that_of_the_input() -> None:
     assert Dataset.range(5).cache().cardinality() == 5
     assert Dataset.range(5).repeat().cache().cardinality() == aiodata.INFINITE_CARDINALITY
     assert Dataset.range(5).filter(lambda x: True).cache().cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_no_position_is_asked_for_unless_a_state_is() -> None:
+    """A scan whose state cannot be saved is an error when a state is asked for, and only then."""
+    ds = Dataset.range(3).scan(object(), lambda state, x: (state, x)).cache()
+    with ds.iterate() as iterator:
+        assert next(iterator) == 0
+        with pytest.raises(StateError, match="scan"):
+            iterator.state_dict()
