@@ -12,6 +12,8 @@ from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 from aiodata.functions import name_of
+from aiodata.sources._signature import conform, signature_of
+from aiodata.spec import spec_text
 from aiodata.structure import PLAIN, normalize
 
 if TYPE_CHECKING:
@@ -26,28 +28,49 @@ LARGEST_BLOCK = 256
 _NOWHERE = Origin(lambda: None)
 
 
-def from_generator(cls: type[Dataset[Any]], generator: Callable[..., Any], *, args: Sequence[Any] = ()) -> Dataset[Any]:
+def from_generator(
+    cls: type[Dataset[Any]],
+    generator: Callable[..., Any],
+    output_types: Any = None,
+    output_shapes: Any = None,
+    args: Sequence[Any] | None = None,
+    output_signature: Any = None,
+    name: str | None = None,
+) -> Dataset[Any]:
     """Give what `generator(*args)` iterates over.
 
     It is called anew for each iteration, at the first element that is asked for. What it gives may be iterated by
-    `for` or by `async for`; it is closed when the iteration ends. Elements are taken as they are; a list becomes a
-    tuple. An exception ends it.
+    `for` or by `async for`; it is closed when the iteration ends. An exception ends it.
 
-    Restoring a state calls it again and skips the elements that had been taken, unless what it gives has
+    Without a signature elements are taken as they are; a list becomes a tuple. With one, numbers and array-likes
+    become arrays and numpy scalars of the declared dtypes, and `element_spec` is known. An element that does not fit
+    is an error in its place, and the next one comes. A list is an array then, not a structure.
+
+    Restoring a state calls the generator again and skips the elements that had been taken, unless what it gives has
     `state_dict()` and `load_state_dict(state)` itself.
 
     Args:
         generator: A callable that gives an iterable or async iterable, such as a generator function.
-        args: Arguments for it.
+        output_types: A structure of dtypes, instead of `output_signature`.
+        output_shapes: The structure of `output_types`, with a shape for each component; None means any.
+        args: Arguments for `generator`.
+        output_signature: A structure of `TensorSpec`s. `object` takes `bytes`, `str` and other objects unchanged.
+        name: A name for the stage, shown in `repr`.
 
     Raises:
-        TypeError: `generator` is not callable. A generator *object* can be read only once, so it is refused.
+        TypeError: `generator` is not callable, or the signature is none. A generator *object* can be read only once,
+            so it is refused.
+        ValueError: `output_shapes` has another structure than `output_types`.
+        StructureError: While iterating, in place of the element: it has another structure or shape than declared, or
+            a value that the dtype cannot hold: a float for an integer, text for a number, an integer out of range.
 
     >>> import aiodata
     >>> list(aiodata.Dataset.from_generator(lambda n: range(n), args=[3]))
     [0, 1, 2]
+    >>> list(aiodata.Dataset.from_generator(lambda: [1, True], output_types="int8"))
+    [np.int8(1), np.int8(1)]
 
-    Source: `tf.data.Dataset.from_generator`; no signature is needed, and values are not converted to one.
+    Source: `tf.data.Dataset.from_generator`, which needs a signature, and wraps integers that are out of range.
     """
     if isinstance(generator, (Generator, AsyncGenerator)):
         raise TypeError(
@@ -56,14 +79,29 @@ def from_generator(cls: type[Dataset[Any]], generator: Callable[..., Any], *, ar
         )
     if not callable(generator):
         raise TypeError(f"from_generator: generator must be callable, not {type(generator).__name__}")
+    spec = signature_of(output_types, output_shapes, output_signature)
     coroutine = inspect.isasyncgenfunction(generator)
-    stage = partial(_generate, generator=generator, arguments=tuple(args))
-    plan = Plan("from_generator", stage, detail=name_of(generator), waits=coroutine, has_coroutines=coroutine)
+    stage = partial(
+        _generate,
+        generator=generator,
+        arguments=() if args is None else tuple(args),
+        convert=_element if spec is None else partial(conform, spec=spec),
+    )
+    detail = name_of(generator) + ("" if spec is None else f", {spec_text(spec)}")
+    plan = Plan(
+        "from_generator",
+        stage,
+        detail=detail,
+        waits=coroutine,
+        has_coroutines=coroutine,
+        spec=lambda: spec,
+        title=name,
+    )
     return cls(plan)
 
 
 async def _generate(
-    run: Run, *, start: Any, generator: Callable[..., Any], arguments: tuple[Any, ...]
+    run: Run, *, start: Any, generator: Callable[..., Any], arguments: tuple[Any, ...], convert: Callable[[Any], Any]
 ) -> AsyncIterator[Block[Any]]:
     taken, inner = start or (0, None)
     label = f"from_generator({name_of(generator)})"
@@ -77,9 +115,9 @@ async def _generate(
         if run.on_private_loop:
             await _close(iterable)
             raise NeedsCallersLoop
-        blocks = _await_each(run, iterable, taken, inner is None, label)
+        blocks = _await_each(run, iterable, taken, inner is None, label, convert)
     elif isinstance(iterable, Iterable):
-        blocks = _pull_each(iterable, taken, inner is None, label)
+        blocks = _pull_each(iterable, taken, inner is None, label, convert)
     else:
         raise TypeError(f"from_generator: {name_of(generator)} gave {type(iterable).__name__}, which is not iterable")
     try:
@@ -100,7 +138,9 @@ def _position(taken: int) -> Any:
     return [taken, None]
 
 
-async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool, label: str) -> AsyncIterator[Block[Any]]:
+async def _pull_each(
+    iterable: Iterable[Any], taken: int, skip: bool, label: str, convert: Callable[[Any], Any]
+) -> AsyncIterator[Block[Any]]:
     iterator = iter(iterable)
     try:
         if skip:
@@ -113,7 +153,7 @@ async def _pull_each(iterable: Iterable[Any], taken: int, skip: bool, label: str
         while True:
             tally = Tally()
             origin = _origin(iterable, taken)
-            yield Block(origin, rows=counted(_elements(iterator, label, taken), tally, size))
+            yield Block(origin, rows=counted(_elements(iterator, label, taken, convert), tally, size))
             taken += tally.count
             if tally.count < size:
                 return
@@ -128,14 +168,15 @@ def _element(value: Any) -> Any:
     return normalize(value)
 
 
-def _elements(iterator: Iterator[Any], label: str, taken: int) -> Iterator[Any]:
+def _elements(iterator: Iterator[Any], label: str, taken: int, convert: Callable[[Any], Any]) -> Iterator[Any]:
     done = 0
+    plain = PLAIN if convert is _element else ()
 
     def taking() -> Iterator[Any]:
         nonlocal done
         try:
             for value in iterator:
-                element = value if value.__class__ in PLAIN else _element(value)
+                element = value if value.__class__ in plain else convert(value)
                 done += 1
                 yield element
         except Exception as error:
@@ -147,7 +188,7 @@ def _elements(iterator: Iterator[Any], label: str, taken: int) -> Iterator[Any]:
 
 
 async def _await_each(
-    run: Run, iterable: AsyncIterable[Any], taken: int, skip: bool, label: str
+    run: Run, iterable: AsyncIterable[Any], taken: int, skip: bool, label: str, convert: Callable[[Any], Any]
 ) -> AsyncIterator[Block[Any]]:
     iterator = aiter(iterable)
     try:
@@ -159,7 +200,7 @@ async def _await_each(
             try:
                 element = await anext(iterator)
                 given = True
-                block: Block[Any] = Block(origin, computed=[_element(element)])
+                block: Block[Any] = Block(origin, computed=[convert(element)])
             except StopAsyncIteration:
                 return
             except Exception as error:

@@ -6,14 +6,13 @@ from array import array
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from aiodata.engine.block import Block, Tally, resumable
-from aiodata.engine.position import locate
-from aiodata.functions import as_error, check_callable, is_coroutine_function, name_of
+from aiodata.engine.block import Block, Tally
+from aiodata.functions import name_of
+from aiodata.spec import same
+from aiodata.transforms._predicate import accepted, check_predicate, kept_origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.dataset import Dataset
     from aiodata.engine.position import Cursor
@@ -25,13 +24,14 @@ __all__ = ["filter"]
 T = TypeVar("T")
 
 
-def filter(self: Dataset[T], predicate: Callable[..., Any]) -> Dataset[T]:
+def filter(self: Dataset[T], predicate: Callable[..., Any], name: str | None = None) -> Dataset[T]:
     """Keep the elements for which `predicate` is true.
 
     It is called lazily, as `map` calls its function: a plain tuple is unpacked into arguments.
 
     Args:
         predicate: A plain function that gives a bool scalar.
+        name: A name for the stage, shown in `repr`.
 
     Returns:
         A dataset of the elements that were kept, in order; its cardinality is unknown.
@@ -46,11 +46,10 @@ def filter(self: Dataset[T], predicate: Callable[..., Any]) -> Dataset[T]:
 
     Source: `tf.data.Dataset.filter`.
     """
-    check_callable(predicate, "filter", "predicate")
-    if is_coroutine_function(predicate):
-        raise TypeError("filter: predicate must be a plain function; map to (keep, element) with a coroutine instead")
-    label = f"filter({name_of(predicate)})"
-    return self.then("filter", partial(_filter, predicate=predicate, label=label), detail=name_of(predicate))
+    check_predicate(predicate, "filter")
+    detail = name_of(predicate)
+    stage = partial(_filter, predicate=predicate, label=f"filter({detail})")
+    return self.then("filter", stage, detail=detail, spec=same, title=name)
 
 
 def _filter(
@@ -66,57 +65,5 @@ async def _filter_blocks(
     index = Tally()
     async for block in blocks:
         kept = array("L")
-        origin = block.origin.within(block.here(), block.offset)
-        place = origin.place
-        origin.place = partial(_place, place, kept)
-        yield Block(origin, rows=_kept(block, predicate, label, index, kept))
-
-
-def _place(place: Callable[[int], str | None], kept: array[int], offset: int) -> str | None:
-    return place(kept[offset] if offset < len(kept) else kept[-1] + 1 if kept else 0)
-
-
-def _kept(
-    block: Block[Any], predicate: Callable[..., Any], label: str, index: Tally, kept: array[int]
-) -> Iterator[Any]:
-    rows = block.rows()
-    origin, first = block.origin, block.offset
-    done = 0
-
-    def keeping() -> Iterator[Any]:
-        nonlocal done
-        number = done
-        try:
-            for element in rows:
-                try:
-                    keep = predicate(*element) if element.__class__ is tuple else predicate(element)
-                    if keep.__class__ is not bool and keep.__class__ is not np.bool_:
-                        keep = _as_bool(keep)
-                except Exception as error:
-                    failure = as_error(error)
-                    locate(failure, label, index.count + number - done, origin, first + number)
-                    try:
-                        raise failure
-                    finally:
-                        del failure  # else it and this frame, which its traceback holds, would be a cycle
-                if keep:
-                    kept.append(number)
-                    number += 1
-                    yield element
-                else:
-                    number += 1
-        except Exception:
-            kept.append(number)
-            number += 1
-            raise
-        finally:
-            index.count += number - done
-            done = number
-
-    return resumable(keeping)
-
-
-def _as_bool(keep: Any) -> bool:
-    if isinstance(keep, np.ndarray) and keep.shape == () and keep.dtype == np.bool_:
-        return bool(keep)
-    raise TypeError(f"a predicate must give a bool, not {type(keep).__name__}: {keep!r:.80}")
+        origin = kept_origin(block, kept, block.here())
+        yield Block(origin, rows=accepted(block, predicate, label, index, kept))

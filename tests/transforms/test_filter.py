@@ -92,3 +92,19 @@ def test_reads_no_further_than_needed() -> None:
 def test_cardinality_is_unknown_even_of_an_endless_input() -> None:
     assert Dataset.range(3).filter(lambda x: True).cardinality() == aiodata.UNKNOWN_CARDINALITY
     assert Dataset.range(3).repeat().filter(lambda x: True).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_the_spec_is_the_inputs_and_repr_shows_the_name() -> None:
+    def odd(x: Any) -> bool:
+        return bool(x % 2)
+
+    assert nested(2).filter(lambda x: True).element_spec == nested(2).element_spec
+    assert "filter(odd) 'some': int64" in repr(Dataset.range(3).filter(odd, name="some"))
+
+
+def test_coroutine_functions_are_refused_at_the_call() -> None:
+    async def later(x: Any) -> bool:
+        return True
+
+    with pytest.raises(TypeError, match="filter: predicate must be a plain function"):
+        Dataset.range(3).filter(later)

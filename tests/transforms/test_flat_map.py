@@ -134,3 +134,9 @@ def test_async_generator_is_not_drained_before_the_first_output(face: str) -> No
 def test_cardinality_is_unknown_even_of_an_endless_input() -> None:
     assert Dataset.range(3).flat_map(upto).cardinality() == aiodata.UNKNOWN_CARDINALITY
     assert Dataset.range(3).repeat().flat_map(upto).cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_it_can_have_a_name() -> None:
+    ds = Dataset.range(3).flat_map(Dataset.range, name="parts")
+    assert ds.plan.title == "parts"
+    assert ds.element_spec is None
