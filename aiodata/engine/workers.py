@@ -6,18 +6,24 @@ import asyncio
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from aiodata.engine.daemons import Daemons
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-    from concurrent.futures import ProcessPoolExecutor
 
-__all__ = ["Pools", "all_of", "wait_out"]
+    from aiodata.engine.processes import Processes
+
+__all__ = ["Overdue", "Pools", "all_of", "wait_out"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Pool = TypeVar("Pool", bound="_Threads | Daemons")
 
 FILE_THREADS = 32
 """Threads for reading files; they are made as they are needed."""
 
+KILLED_SECONDS = 10.0
+"""How long closing waits for the threads that wait for a killed process: longer than these wait themselves."""
 
 _open: set[Executor] = set()
 """Pools in use. A pool that the cycle collector finds first loses its threads while generators still want to close
@@ -27,31 +33,44 @@ their files in them, and these would wait for ever."""
 class _Threads(ThreadPoolExecutor):
     """A thread pool that knows which calls are under way."""
 
+    patience: float | None = None
+
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=name)
-        self.calls: set[Future[Any]] = set()
+        self._calls: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Submit a call and keep it in `calls` until it has ended."""
         future = super().submit(fn, *args, **kwargs)
-        self.calls.add(future)
-        future.add_done_callback(self.calls.discard)
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
         return future
 
+    @property
+    def calls(self) -> list[Future[Any]]:
+        """The calls that are under way."""
+        return [call for call in list(self._calls) if not call.done()]
 
-async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any]) -> None:
+
+async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any], seconds: float | None = None) -> None:
     """Wait until `waiting` is done, whatever its outcome, even while the waiting task is being cancelled.
+
+    Args:
+        waiting: What to wait for.
+        seconds: Wait no longer than that.
 
     Raises:
         asyncio.CancelledError: Only afterwards, if the waiting task was cancelled.
     """
+    loop = asyncio.get_running_loop()
+    deadline = None if seconds is None else loop.time() + seconds
     cancelled: asyncio.CancelledError | None = None
-    while not waiting.done():
+    while not waiting.done() and (deadline is None or loop.time() < deadline):
         try:
-            await asyncio.wait({waiting})
+            await asyncio.wait({waiting}, timeout=None if deadline is None else deadline - loop.time())
         except asyncio.CancelledError as error:
             cancelled = error
-    if not waiting.cancelled():
+    if waiting.done() and not waiting.cancelled():
         waiting.exception()  # mark as seen: whoever needs the outcome has it already
     if cancelled is not None:
         try:
@@ -79,6 +98,18 @@ async def all_of(steps: Iterable[Callable[[], Awaitable[None]]]) -> None:
             del cancelled  # else it and this frame, which its traceback holds, would be a cycle
 
 
+class Overdue(Exception):
+    """A call in a worker process took longer than its limit, so the process was killed.
+
+    Args:
+        call: Number of the call within the request.
+    """
+
+    def __init__(self, call: int) -> None:
+        self.call = call
+        super().__init__(call)
+
+
 class Pools:
     """The pools of one run: threads for files, and one pool for each parallel map.
 
@@ -89,8 +120,8 @@ class Pools:
     def __init__(self, used: Callable[[], None]) -> None:
         self._used = used
         self._files: _Threads | None = None
-        self._threads: list[_Threads] = []
-        self._processes: list[ProcessPoolExecutor] = []
+        self._threads: list[_Threads | Daemons] = []
+        self._processes: list[Processes] = []
 
     @property
     def files(self) -> ThreadPoolExecutor:
@@ -103,60 +134,61 @@ class Pools:
         """Make a pool of `count` threads."""
         return self._keep(_Threads(count, "aiodata-map"))
 
-    def _keep(self, pool: _Threads) -> _Threads:
+    def daemons(self, patience: float) -> Daemons:
+        """Make a pool of threads that nobody has to wait for, when closing no longer than `patience` seconds."""
+        return self._keep(Daemons("aiodata-map", patience))
+
+    def _keep(self, pool: Pool) -> Pool:
         self._used()
         self._threads.append(pool)
         _open.add(pool)
         return pool
 
-    def processes(self, count: int, initializer: Callable[..., None], *arguments: Any) -> Executor:
-        """Make a pool of `count` freshly started processes.
+    def processes(self, limit: float | None, make: Callable[..., Any], *arguments: Any) -> Processes:
+        """Make a pool of worker processes, see `Processes`."""
+        from aiodata.engine.processes import Processes  # takes a while to import
 
-        They are started anew (`spawn`), not forked: a fork of a process with threads may copy a held lock.
-        """
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
-
-        self._used()
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(count, mp_context=context, initializer=initializer, initargs=arguments)
+        pool = Processes(limit, make, arguments, self.daemons(KILLED_SECONDS))
         self._processes.append(pool)
         return pool
 
     async def close(self) -> None:
         """Wait for the calls that are running, drop those that are not, and end all workers.
 
-        A thread cannot be interrupted, so its running call is waited for. A process can, and is killed.
+        A thread cannot be interrupted, so its running call is waited for; if calls have a limit, not longer than that.
+        A process can, and is killed.
         """
-        for pool in self._threads:
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._shut()
         try:
-            calls = [
-                asyncio.wrap_future(call) for pool in self._threads for call in list(pool.calls) if not call.done()
-            ]
-            if calls:
-                await wait_out(asyncio.gather(*calls, return_exceptions=True))
+            finished = [_finished(pool.calls, pool.patience) for pool in self._threads if pool.calls]
+            if finished:
+                await wait_out(asyncio.gather(*finished, return_exceptions=True))
         finally:
-            self._end()
+            for pool in self._threads:
+                pool.shutdown(wait=True)  # the threads are idle: they end within microseconds
+            _open.difference_update(self._threads)
+            self._files = None
+            self._threads.clear()
+            self._processes.clear()
 
     def abandon(self) -> None:
         """Let the workers end by themselves: nobody is there to wait for them."""
-        for pool in self._threads:
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._shut()
         _open.difference_update(self._threads)
 
-    def _end(self) -> None:
-        for pool in self._threads:
-            pool.shutdown(wait=True)  # the threads are idle: they end within microseconds
+    def _shut(self) -> None:
         for processes in self._processes:
-            workers = list((processes._processes or {}).values())
-            processes.shutdown(wait=False, cancel_futures=True)
-            for worker in workers:
-                worker.kill()
-            for worker in workers:
-                worker.join()
-            processes.shutdown(wait=True)
-        self._files = None
-        _open.difference_update(self._threads)
-        self._threads.clear()
-        self._processes.clear()
+            processes.close()
+        for pool in self._threads:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _finished(calls: Iterable[Future[Any]], seconds: float | None) -> None:
+    """Wait until all calls have ended, or so many seconds."""
+    waiting = [asyncio.wrap_future(call) for call in calls]
+    done, left = await asyncio.wait(waiting, timeout=seconds)
+    for call in left:
+        call.cancel()
+    for call in done:
+        if not call.cancelled():
+            call.exception()  # mark as seen

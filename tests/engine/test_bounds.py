@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import aiodata
-from aiodata import Dataset, Options, TextLineDataset
+from aiodata import AutotuneOptions, Dataset, Options, TextLineDataset
 from tests.engine.observing import descriptors, numbers, write_files
 from tests.programs import pull_all
 
@@ -197,7 +197,7 @@ def test_the_cpu_budget_limits_automatic_parallelism_and_shows(coroutine: bool) 
         return number
 
     ds = Dataset.range(60).map(work_later if coroutine else work, num_parallel_calls=aiodata.AUTOTUNE)
-    with ds.with_options(Options(cpu_budget=1)).iterate() as iterator:
+    with ds.with_options(Options(autotune=AutotuneOptions(cpu_budget=1))).iterate() as iterator:
         assert len(pull_all(iterator)) == 60
         shown = {entry["stage"]: entry for entry in iterator.statistics()}
     assert gauge.most == 1

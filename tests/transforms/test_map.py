@@ -10,6 +10,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset
+from aiodata.errors import StructureError
 from tests.programs import (
     Boom,
     Pair,
@@ -27,6 +28,7 @@ from tests.programs import (
     outcomes_async,
     to_list,
 )
+from tests.transforms.blocks import Piece, dataset_of
 
 
 def double(x: Any) -> Any:
@@ -222,3 +224,55 @@ def test_cardinality_is_that_of_the_input(calls: int | None) -> None:
     assert Dataset.range(7).map(double, num_parallel_calls=calls).cardinality() == 7
     endless = Dataset.range(7).repeat().map(double, num_parallel_calls=calls)
     assert endless.cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+# Vectorized
+
+
+def blocks_of_three() -> Dataset[Any]:
+    """The numbers from 0 to 8 in blocks of three, of which 4 fails."""
+    return dataset_of([Piece("columns", 3), Piece("list", 3, frozenset([1])), Piece("columns", 3)])
+
+
+async def double_by_columns_later(x: Any) -> Any:
+    await asyncio.sleep(0)
+    return double_by_columns(x)
+
+
+def double_by_columns(x: Any) -> Any:
+    if (x == 7).any():
+        raise Boom(7)
+    if (x == 1).any():
+        raise StopIteration
+    return x * 2
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("function", [double_by_columns, double_by_columns_later])
+def test_a_vectorized_function_that_raises_is_called_row_by_row(
+    function: Any, calls: int | None, limit: float | None
+) -> None:
+    ds = blocks_of_three().map(function, calls, vectorized=True, timeout_seconds=limit)
+    for found in (outcomes(ds), asyncio.run(outcomes_async(ds))):
+        expected = [np.int64(0), RuntimeError, *i64(4, 6), Boom(4), *i64(10, 12), Boom(7), np.int64(16)]
+        assert_same(found, expected)
+        assert found[7].__notes__ == [f"in map({function.__name__}), element 7, from place 7"]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_a_vectorized_function_with_too_few_rows_fails_for_each_element_of_its_block(calls: int | None) -> None:
+    ds = blocks_of_three().map(lambda x: x[1:] if 4 > x[0] > 2 else x, calls, vectorized=True)
+    found = outcomes(ds)
+    assert_same([*found[:3], *found[6:]], i64(0, 1, 2, 6, 7, 8))
+    assert_same(found[4], Boom(4))
+    for element in (3, 5):
+        assert isinstance(found[element], StructureError)
+        assert str(found[element]).endswith("it got 2 and gave 1")
+        assert found[element].__notes__[0].endswith(f", element {element}, from place {element}")
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_elements_that_do_not_fit_each_other_are_given_to_a_vectorized_function_one_by_one(calls: int | None) -> None:
+    ds = Dataset.range(4).map(lambda x: np.full(x % 3, x)).map(lambda x: x + 1, calls, vectorized=True)
+    assert_gives(ds, [arr([]), arr([2]), arr([3, 3]), arr([])])
