@@ -6,7 +6,7 @@ import zlib
 
 from aiodata.errors import CorruptRecordError
 
-__all__ = ["COMPRESSION_TYPES", "Decompressor", "check_compression_type"]
+__all__ = ["COMPRESSION_TYPES", "Decompressor", "check_compression_type", "compression_of"]
 
 COMPRESSION_TYPES = ("", "GZIP", "ZLIB")
 _WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
@@ -25,6 +25,14 @@ def check_compression_type(compression_type: str | None, method: str) -> str:
             f"{method}: compression_type must be one of {', '.join(map(repr, COMPRESSION_TYPES))}, not {found!r}"
         )
     return found
+
+
+def compression_of(magic: bytes) -> str | None:
+    """Tell from a file's first two bytes how it seems to be compressed (RFC 1952, RFC 1950), if it does."""
+    if magic == b"\x1f\x8b":
+        return "GZIP"
+    is_zlib = len(magic) == 2 and magic[0] & 0x0F == 8 and magic[0] >> 4 <= 7 and int.from_bytes(magic, "big") % 31 == 0
+    return "ZLIB" if is_zlib else None
 
 
 class Decompressor:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Failure
 from aiodata.errors import CorruptRecordError
 from aiodata.extras import load
+from aiodata.formats.compression import compression_of
 from aiodata.formats.cuts import Cut
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class RecordSplitter:
 
     def _damaged_length(self, data: bytes, at: int, behind: int, count: int) -> CorruptRecordError:
         offset = self._offset + behind
-        looks_like = _compression(data[at : at + 2]) if offset == 0 else None
+        looks_like = compression_of(data[at : at + 2]) if offset == 0 else None
         message = (
             f"this is no TFRecord; it looks {looks_like}-compressed: pass compression_type={looks_like!r}"
             if looks_like
@@ -166,7 +167,7 @@ class RecordSplitter:
         """
         if self._size:
             data = b"".join(self._held)
-            looks_like = _compression(data[:2]) if self._offset == 0 and self._size < HEADER_BYTES else None
+            looks_like = compression_of(data[:2]) if self._offset == 0 and self._size < HEADER_BYTES else None
             part = "its length" if self._size < HEADER_BYTES else f"{self._wanted - HEADER_BYTES - FOOTER_BYTES} bytes"
             hint = f"; it looks {looks_like}-compressed: pass compression_type={looks_like!r}" if looks_like else ""
             raise CorruptRecordError(
@@ -176,11 +177,3 @@ class RecordSplitter:
                 self._offset,
             )
         return iter(())
-
-
-def _compression(magic: bytes) -> str | None:
-    """Tell from a file's first two bytes how it seems to be compressed (RFC 1952, RFC 1950)."""
-    if magic == b"\x1f\x8b":
-        return "GZIP"
-    is_zlib = len(magic) == 2 and magic[0] & 0x0F == 8 and magic[0] >> 4 <= 7 and int.from_bytes(magic, "big") % 31 == 0
-    return "ZLIB" if is_zlib else None

@@ -65,6 +65,7 @@ async def read_records(
                 counters.bytes_read += len(piece)
                 for cut in cutter.feed(piece):
                     restored = False
+                    await run.breathe()
                     yield _block(cut, path, unit, offset, number)
                     offset, number = offset + cut.size, number + cut.numbers
                     counters.elements += cut.length

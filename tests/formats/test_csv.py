@@ -10,7 +10,7 @@ import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 
 from aiodata.errors import DataError
 from aiodata.formats.csv import compile_columns, decode_csv
+
+if TYPE_CHECKING:
+    from aiodata.formats.csv_columns import CsvColumns
 
 FLIGHTS = Path(__file__).parents[2] / "examples/data/flights/flights-01.csv"
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
@@ -514,19 +517,40 @@ def test_name_is_accepted_and_ignored() -> None:
 # The parts, for readers of whole files
 
 
-def test_compiled_columns_decode_rows_and_count_from_where_they_are_told() -> None:
+def test_compiled_columns_survive_copies_and_name_the_place_that_they_are_told() -> None:
     columns = pickle.loads(pickle.dumps(copy.deepcopy(compile_columns([int, b"-"], select_cols=[0, 2]))))
-    assert [array.tolist() for array in columns.decode_rows([["1", "x", "a"], ["2", "y", ""]])] == [
-        [1, 2],
-        [b"a", b"-"],
-    ]
-    assert columns.decode_row(["1", "x", ""]) == (1, b"-")
-    with pytest.raises(DataError, match=r"^record 11, column 0: 'b' is not a valid int64, in 'b,x,y'$"):
-        columns.decode_rows([["1", "x", "a"], ["b", "x", "y"]], first_record=10)
-    with pytest.raises(DataError, match=r"^record 10: expected at least 3 fields, got 1, in '1'$"):
-        columns.decode_rows([["1"]], first_record=10)
-    with pytest.raises(DataError, match=r"^record 21: quoted field without"):
-        columns.decode_lines(["1,2,3", '"'], first_record=20)
+    assert [array.tolist() for array in columns.decode_lines(["1,x,a", "2,y,"])] == [[1, 2], [b"a", b"-"]]
+    assert columns.decode_line("1,x,") == (1, b"-")
+    with pytest.raises(DataError, match=r"^a.csv line 8, column 0: 'b' is not a valid int64, in 'b,x,y'$"):
+        columns.decode_line("b,x,y", "a.csv line 8")
+    with pytest.raises(DataError, match=r"^a.csv line 8: expected at least 3 fields, got 1, in '1'$"):
+        columns.decode_line("1", "a.csv line 8")
+    with pytest.raises(DataError, match=r"^a.csv line 8: quoted field without"):
+        columns.decode_line('"', "a.csv line 8")
+
+
+def test_excluded_columns() -> None:
+    columns = compile_columns([int, b"-"], exclude_cols=[0, 2])
+    assert [array.tolist() for array in columns.decode_lines(["x,1,y,a", "x,2,y,"])] == [[1, 2], [b"a", b"-"]]
+    assert fails_alone(columns, "x,1,y") == "record 0: expected 4 fields, got 3, in 'x,1,y'"
+    assert fails_alone(columns, "x,1,y,a,b") == "record 0: expected 4 fields, got 5, in 'x,1,y,a,b'"
+
+
+def fails_alone(columns: CsvColumns, line: str) -> str:
+    with pytest.raises(DataError) as caught:
+        columns.decode_line(line)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("exclude_cols", [[1, 0], [0, 0], [-1], [3], [0, 4]])
+def test_wrong_exclude_cols(exclude_cols: list[int]) -> None:
+    with pytest.raises(ValueError, match="exclude_cols must be strictly increasing column indexes"):
+        compile_columns([float, float], exclude_cols=exclude_cols)
+
+
+def test_select_cols_and_exclude_cols_are_not_given_together() -> None:
+    with pytest.raises(ValueError, match="give select_cols or exclude_cols, not both"):
+        compile_columns([float], select_cols=[0], exclude_cols=[1])
 
 
 def test_the_store_of_compiled_columns_stays_small() -> None:
