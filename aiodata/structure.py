@@ -212,8 +212,8 @@ def array_of(x: Any) -> np.ndarray[Any, Any]:
     >>> array_of([1, 2]), array_of([b"a", b"b"]), array_of([])
     (array([1, 2]), array([b'a', b'b'], dtype=object), array([], dtype=float32))
     """
-    if isinstance(x, list):
-        return _array_of_list(x)
+    if isinstance(x, (list, tuple)):
+        return _array_of_list(list(x))
     array = np.array(x)
     return array.astype(object) if array.dtype.kind in "SUT" else array
 

@@ -38,6 +38,10 @@ structures = st.recursive(
 )
 
 
+def test_text_in_a_tuple_keeps_its_last_zero_bytes() -> None:
+    assert array_of((b"a\0", b"b")).tolist() == [b"a\0", b"b"]
+
+
 def test_namedtuples_are_told_from_tuples() -> None:
     assert is_namedtuple(Point(1, 2))
     assert is_namedtuple(Other(1))

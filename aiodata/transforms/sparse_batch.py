@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aiodata.agreement import settle_dtype, shapes_of
 from aiodata.checks import check_integer
 from aiodata.errors import StructureError
+from aiodata.sparse import SparseTensor
 from aiodata.spec import TensorSpec, spec_text
 from aiodata.stacking import stack_leaf
 from aiodata.structure import flatten
@@ -21,22 +22,6 @@ if TYPE_CHECKING:
     from aiodata.dataset import Dataset
 
 __all__ = ["SparseTensor", "sparse_batch"]
-
-
-class SparseTensor(NamedTuple):
-    """A sparse array: the places and the values of what is there, in row-major order.
-
-    Args:
-        indices: int64 (n, rank), the place of each value.
-        values: (n,), the values.
-        dense_shape: int64 (rank,), the whole's shape.
-
-    Source: `tf.sparse.SparseTensor`.
-    """
-
-    indices: Any
-    values: Any
-    dense_shape: Any
 
 
 def sparse_batch(
