@@ -1,0 +1,218 @@
+"""Rows of numpy's own files: `.npy`, one array, and `.npz`, a ZIP file of arrays.
+
+Source: numpy's `numpy.lib.format`, which parses the headers.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from aiodata.errors import CorruptRecordError
+from aiodata.spec import TensorSpec, spec_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["RowFile"]
+
+BLOCK_BYTES = 1 << 20
+"""About how many bytes of rows are read at a time; a larger row is read by itself."""
+
+BLOCK_ROWS = 4096
+LONGEST_HEADER = 10_000
+"""As `numpy.load` has it: longer headers may not be safe to parse."""
+
+_DAMAGE = (ValueError, EOFError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile, zlib.error)
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+
+
+class RowFile:
+    """One file, opened to read rows from anywhere in it. It is synchronous; one thread uses it at a time.
+
+    Args:
+        path: The file.
+        members: The arrays of a `.npz` file to read; None means all.
+    """
+
+    def __init__(self, path: str, members: Sequence[str] | None = None) -> None:
+        self.path = path
+        self._members = members
+        self._archive: zipfile.ZipFile | None = None
+        self._arrays: dict[str | None, _Rows] = {}
+        self.types: dict[str, str] = {}
+        """The dtype and shape of each array's rows."""
+        self.length = 0
+        """Number of rows."""
+        self.portion = 1
+        """How many rows to read at a time."""
+
+    def open(self) -> None:
+        """Open the file and read the headers.
+
+        Raises:
+            OSError: It cannot be read.
+            CorruptRecordError: It is no such file, cut short, or holds what has no rows.
+        """
+        with self._naming(None, 0):
+            file = open(self.path, "rb")  # noqa: SIM115
+            self._arrays[None] = _Rows(file)  # to be closed whatever follows
+            magic = file.read(4)
+            file.seek(0)
+            if magic in _ZIP_MAGIC:
+                self._archive = zipfile.ZipFile(file)
+            elif self._members is not None:
+                raise ValueError("this is no .npz file, so it has no members")
+            else:
+                self._arrays[None].begin(os.fstat(file.fileno()).st_size, self.path)
+        if self._archive is not None:
+            self._open_members(self._archive)
+        arrays = [rows for rows in self._arrays.values() if rows.shape]
+        self.types = {member or "rows": spec_text(rows.spec) for member, rows in self._arrays.items() if rows.shape}
+        self.length = arrays[0].shape[0] if arrays else 0
+        row_bytes = sum(rows.row_bytes for rows in arrays)
+        self.portion = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, row_bytes)))
+
+    def _open_members(self, archive: zipfile.ZipFile) -> None:
+        names = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+        wanted = list(names) if self._members is None else self._members
+        for member in wanted:
+            with self._naming(member, 0):
+                if member not in names:
+                    raise ValueError(f"there is no such member; there are {', '.join(map(repr, names)) or 'none'}")
+                rows = self._arrays[member] = _Rows(archive.open(names[member]))
+                rows.begin(archive.getinfo(names[member]).file_size)
+                first = self._arrays[wanted[0]]
+                if rows.shape[0] != first.shape[0]:
+                    raise ValueError(f"it has {rows.shape[0]} rows, {wanted[0]!r} has {first.shape[0]}")
+
+    def read(self, start: int, stop: int) -> Any:
+        """Give the rows from `start` up to `stop`: an array, or for a `.npz` file a dict of them.
+
+        Raises:
+            OSError, CorruptRecordError: They cannot be read.
+        """
+        found: dict[str | None, Any] = {}
+        for member, rows in self._arrays.items():
+            if rows.shape:
+                with self._naming(member, start):
+                    found[member] = rows.read(start, stop)
+        return found if self._archive is not None else found[None]
+
+    @contextmanager
+    def _naming(self, member: str | None, row: int) -> Iterator[None]:
+        """Turn what numpy and `zipfile` raise into an error that names the file, the member and the row."""
+        try:
+            yield
+        except _DAMAGE as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise  # all but a place outside of the file, to which a damaged directory of an archive sends
+            where = "" if member is None else f"member {member!r}: "
+            raise CorruptRecordError(f"{where}{error}", self.path, row) from error
+
+    def close(self) -> None:
+        """Close everything."""
+        for rows in self._arrays.values():
+            rows.close()
+        if self._archive is not None:
+            self._archive.close()
+
+
+class _Rows:
+    """The rows of one array in an open file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.shape: tuple[int, ...] = ()
+        self._whole: np.ndarray[Any, Any] | None = None
+
+    def begin(self, size: int, path: str | None = None) -> None:
+        """Read the header.
+
+        Args:
+            size: Number of bytes in the file.
+            path: The file's name if it is no member of another.
+        """
+        shape, fortran, self.dtype = _read_header(self.file)
+        if self.dtype.hasobject:
+            raise ValueError("the array holds Python objects, which are not read: that would run code from the file")
+        if not shape:
+            raise ValueError("the array is a single value, which has no rows")
+        if min(shape) < 0:
+            raise ValueError(f"an array cannot have the shape {shape}")
+        self.start = self.file.tell()
+        self.row_bytes = self.dtype.itemsize
+        for axis in shape[1:]:
+            self.row_bytes *= axis
+        if self.start + shape[0] * self.row_bytes > size:
+            raise ValueError(
+                f"the file is cut short: it has {size} bytes, and {shape[0]} rows of {self.row_bytes} bytes need "
+                f"{self.start + shape[0] * self.row_bytes}"
+            )
+        self.spec = TensorSpec(shape[1:], self.dtype)
+        self.shape = shape
+        if fortran and len(shape) > 1 and shape[0] * self.row_bytes:
+            if path is not None:
+                # The parts of a row are all over the file.
+                self._whole = np.memmap(path, self.dtype, "r", self.start, shape, "F")
+            else:
+                flat = np.frombuffer(self._bytes(shape[0] * self.row_bytes), self.dtype)
+                self._whole = flat.reshape(shape, order="F")
+
+    def read(self, start: int, stop: int) -> Any:
+        """Give rows as a new array; text as objects."""
+        if self._whole is not None:
+            found = np.array(self._whole[start:stop], order="C")
+        else:
+            at = self.start + start * self.row_bytes
+            if self.file.tell() != at:
+                self.file.seek(at)
+            data = self._bytes((stop - start) * self.row_bytes)
+            found = np.frombuffer(data, self.dtype, len(data) // max(1, self.dtype.itemsize)).copy()
+            found = found.reshape(stop - start, *self.shape[1:])
+        return found.astype(object) if self.dtype.kind in "SU" else found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._whole = None
+        self.file.close()
+
+    def _bytes(self, count: int) -> bytes:
+        data = self.file.read(count) if count else b""
+        if len(data) < count:
+            raise ValueError(f"the file is cut short: {count - len(data)} bytes are missing")
+        return data
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read a header of any version by numpy's own parser, once its length has been found credible."""
+    magic = file.read(8)
+    if len(magic) < 8 or not magic.startswith(b"\x93NUMPY"):
+        raise ValueError("this is no .npy data")
+    version = (magic[6], magic[7])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"the .npy version {version[0]}.{version[1]} is not known")
+    prefix = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(prefix, "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"the header is said to have {length} bytes, which is not credible")
+    header = file.read(length)
+    if len(prefix) < 2 or len(header) < length:
+        raise ValueError("the file is cut short within its header")
+    if version == (3, 0):
+        # The same as version 2.0 but for names in UTF-8, which that one writes with escapes.
+        header = header.decode().encode("ascii", "backslashreplace")
+        prefix = len(header).to_bytes(4, "little")
+    parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran, dtype = parse(io.BytesIO(prefix + header))
+    except Exception as error:  # whatever Python's parser and numpy's dtypes say to any text
+        raise ValueError(f"the header is damaged: {error}") from error
+    return shape, fortran, dtype
