@@ -32,6 +32,9 @@ from aiodata.options import (
     ServiceOptions,
     ThreadingOptions,
 )
+from aiodata.sources.csv import CsvDataset
+from aiodata.sources.make_csv_dataset import make_csv_dataset
+from aiodata.sources.sql import SqlDataset
 from aiodata.transforms.group_by_reducer import Reducer
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ __all__ = [
     "AutotuneAlgorithm",
     "AutotuneOptions",
     "Counter",
+    "CsvDataset",
     "DistributeOptions",
     "ExternalStatePolicy",
     "INFINITE_CARDINALITY",
@@ -53,6 +57,7 @@ __all__ = [
     "RandomDataset",
     "Reducer",
     "ServiceOptions",
+    "SqlDataset",
     "ThreadingOptions",
     "UNKNOWN_CARDINALITY",
     "assert_cardinality",
@@ -69,6 +74,7 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "make_csv_dataset",
     "map_and_batch",
     "pad_to_cardinality",
     "parallel_interleave",

@@ -271,7 +271,7 @@ def test_mistakes_show_when_a_function_is_applied() -> None:
 
 def test_every_function_is_tried_above() -> None:
     tried = {name.partition(":")[0] for name in (*SOURCES, *APPLIED)}
-    tried |= {"cardinality", "get_next_as_optional", "get_single_element", "get_structure"}
+    tried |= {"cardinality", "get_next_as_optional", "get_single_element", "get_structure", "make_csv_dataset"}
     functions = {name for name in experimental.__all__ if inspect.isfunction(getattr(experimental, name))}
     assert functions == tried
 
@@ -279,5 +279,6 @@ def test_every_function_is_tried_above() -> None:
 def test_classes_are_those_of_the_package() -> None:
     for name in ("AUTOTUNE", "AutotuneOptions", "INFINITE_CARDINALITY", "Optional", "Reducer", "ThreadingOptions"):
         assert getattr(experimental, name) is getattr(aiodata, name)
+    assert (experimental.CsvDataset, experimental.make_csv_dataset) == (aiodata.CsvDataset, aiodata.make_csv_dataset)
     assert aiodata.experimental is experimental
     assert first(experimental.Counter(), 2) == to_list(Dataset.range(2))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aiodata.formats.csv_columns import TEXT, Column, CsvColumns, FloatColumn, IntColumn
+from aiodata.formats.csv_columns import CsvColumns
+from aiodata.formats.csv_fields import TEXT, Column, FloatColumn, IntColumn
 
 __all__ = ["compile_columns", "decode_csv"]
 
@@ -199,8 +200,12 @@ def compile_columns(
     use_quote_delim: bool = True,
     na_value: str = "",
     select_cols: Sequence[int] | None = None,
+    exclude_cols: Sequence[int] | None = None,
 ) -> CsvColumns:
-    """Check `decode_csv`'s arguments and make them ready; see there for their meaning and for what is raised."""
+    """Check `decode_csv`'s arguments and make them ready; see there for their meaning and for what is raised.
+
+    With `exclude_cols`, which are checked likewise, the columns are all the others.
+    """
     texts: dict[str, Any] = {"field_delim": field_delim, "na_value": na_value}
     for argument, given in texts.items():
         if not isinstance(given, str):
@@ -209,14 +214,28 @@ def compile_columns(
         raise ValueError(f"field_delim must be one character that ends no line and quotes nothing, not {field_delim!r}")
     if len(record_defaults) == 0:
         raise ValueError("record_defaults must have an entry for at least one column")
-    indexes = tuple(range(len(record_defaults)) if select_cols is None else map(index, select_cols))
+    width = len(record_defaults)
+    indexes = tuple(range(width) if select_cols is None else map(index, select_cols))
+    if exclude_cols is not None:
+        if select_cols is not None:
+            raise ValueError("give select_cols or exclude_cols, not both")
+        excluded = tuple(map(index, exclude_cols))
+        width += len(excluded)
+        if any(left >= right for left, right in pairwise((-1, *excluded, width))):
+            raise ValueError(
+                f"exclude_cols must be strictly increasing column indexes from 0 to {width - 1}, not {list(excluded)}; "
+                f"there are {width} columns with those of record_defaults"
+            )
+        indexes = tuple([at for at in range(width) if at not in excluded])
     if len(indexes) != len(record_defaults):
         raise ValueError(f"select_cols selects {len(indexes)} columns, but record_defaults has {len(record_defaults)}")
     if indexes[0] < 0 or any(left >= right for left, right in pairwise(indexes)):
         raise ValueError(f"select_cols must be strictly increasing column indexes from 0, not {list(indexes)}")
     entries = zip(count(), indexes, record_defaults, strict=False)
     columns = tuple([_column(at, position, default, na_value) for position, at, default in entries])
-    return CsvColumns(columns, indexes[-1] + 1, select_cols is None, field_delim, bool(use_quote_delim))
+    if select_cols is not None:
+        width = indexes[-1] + 1
+    return CsvColumns(columns, width, select_cols is None, field_delim, bool(use_quote_delim))
 
 
 def _column(at: int, position: int, default: Any, na_value: str) -> Column:

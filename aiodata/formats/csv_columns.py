@@ -1,6 +1,5 @@
 """CSV records to numpy values and arrays, once the arguments are checked: the working half of `decode_csv`.
 
-Fields become numbers by Python's `float` and `int`, held to ASCII and to no underscores; text stays the bytes it was.
 Many records are converted a column at a time. Only when that fails are they walked one by one, so that the error names
 the first bad record and its first bad field, as decoding that record alone would. Columns never change once made.
 """
@@ -9,99 +8,25 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import DataError
+from aiodata.formats.csv_fields import TEXT
 
-__all__ = ["Column", "CsvColumns", "FloatColumn", "IntColumn", "TEXT"]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-TEXT = np.dtype(object)
+    from aiodata.formats.csv_fields import Column
+
+__all__ = ["CsvColumns", "csv_dialect", "csv_fault"]
+
 _LONGEST_SHOWN = 80
-_SAMPLE = 64
 _INTEGER = r"(?a)\s*[+-]?\d+\s*"  # Python refuses those of more than 4300 digits as no integers
-
-
-class Column:
-    """A text column, and what all columns have: a place, a dtype, and the text that a missing field is read as.
-
-    Args:
-        index: Index of the column's field in a record.
-        dtype: What the fields become: a float or integer dtype, or `object` for text (`bytes`).
-        missing: What a missing field is read as, by the field's text; `None` if the column is required.
-        one: The dtype's 1, if it is a number's.
-    """
-
-    __slots__ = ("dtype", "index", "missing", "one")
-
-    def __init__(
-        self, index: int, dtype: np.dtype[Any], missing: Mapping[str, str | None], one: np.number[Any] | None = None
-    ) -> None:
-        self.index = index
-        self.dtype = dtype
-        self.missing = missing
-        self.one: Any = one
-
-    def scalar(self, field: str) -> Any:
-        """Convert one field; raise `ValueError` or `OverflowError` if it cannot be."""
-        return _encoded(field)
-
-    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
-        """Convert `count` fields; raise as `scalar` does."""
-        array = np.empty(count, object)
-        try:
-            array[:] = list(map(str.encode, fields))
-        except UnicodeEncodeError:
-            array[:] = list(map(_encoded, fields))
-        return array
-
-
-class FloatColumn(Column):
-    """A column of floats; what is beyond the dtype's range becomes infinite."""
-
-    __slots__ = ()
-
-    def scalar(self, field: str) -> Any:
-        """Convert one field; raise as `Column.scalar` does."""
-        value = float(field)
-        try:
-            if -60000.0 < value < 60000.0:  # in range for every float dtype: no overflow warning to silence
-                return self.one * value  # as exact as `dtype.type(value)`, and 5 times as fast
-        except FloatingPointError:  # the caller told numpy to raise on underflow
-            pass
-        with np.errstate(over="ignore", under="ignore"):
-            return self.one * value
-
-    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
-        """Convert `count` fields; raise as `Column.scalar` does."""
-        convert: Any = float
-        if count > 2 * _SAMPLE and 4 * len(set(fields[:_SAMPLE])) <= 3 * _SAMPLE:
-            texts = dict.fromkeys(fields)
-            if 2 * len(texts) <= count:  # a look-up takes less than `float` does
-                convert = dict(zip(texts, map(float, texts), strict=True)).__getitem__
-        values = np.fromiter(map(convert, fields), np.float64, count)
-        with np.errstate(over="ignore", under="ignore"):
-            return values.astype(self.dtype, copy=False)
-
-
-class IntColumn(Column):
-    """A column of integers."""
-
-    __slots__ = ()
-
-    def scalar(self, field: str) -> Any:
-        """Convert one field; raise as `Column.scalar` does."""
-        return self.one * int(field)  # numpy raises `OverflowError` for a Python integer that the dtype cannot hold
-
-    def array(self, fields: Sequence[str], count: int) -> npt.NDArray[Any]:
-        """Convert `count` fields; raise as `Column.scalar` does."""
-        return np.fromiter(map(int, fields), self.dtype, count)
 
 
 class CsvColumns:
@@ -135,28 +60,26 @@ class CsvColumns:
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvColumns, (self.columns, self.width, self.exact, self.field_delim, self.quoting)
 
-    def split(self, line: str, record: int = 0) -> list[str]:
+    def split(self, line: str, place: str = "record 0") -> list[str]:
         """Split one record's text into its fields, at least the selected ones; raise `DataError` on bad quoting."""
         if "\n" in line or "\r" in line:
             line = line.rstrip("\r\n")
         elif not (self.quoting and '"' in line):
             return line.split(self.field_delim, -1 if self.exact else self.width)
         try:
-            return next(csv.reader((line,), _dialect(self.field_delim, self.quoting))) or [""]
+            return next(csv.reader((line,), csv_dialect(self.field_delim, self.quoting))) or [""]
         except csv.Error as error:
-            raise DataError(f"record {record}: {_csv_fault(error)}, in {_shown(line)}") from None
+            raise DataError(f"{place}: {csv_fault(error)}, in {_shown(line)}") from None
 
-    def decode_line(self, line: str, record: int = 0) -> tuple[Any, ...]:
-        """Decode one record's text; `record` is its number in messages."""
-        return self.decode_row(self.split(line, record), record, line)
+    def decode_line(self, line: str, place: str = "record 0") -> tuple[Any, ...]:
+        """Decode one record's text; messages begin with `place`."""
+        return self._decode_row(self.split(line, place), line, place)
 
-    def decode_row(self, row: Sequence[str], record: int = 0, line: str | None = None) -> tuple[Any, ...]:
-        """Decode one record's fields into numpy scalars and `bytes`; `record` and `line` are for messages."""
-        if line is None:
-            line = self.field_delim.join(row)
+    def _decode_row(self, row: Sequence[str], line: str, place: str) -> tuple[Any, ...]:
+        """Decode one record's fields into numpy scalars and `bytes`; `line` and `place` are for messages."""
         if len(row) != self.width and (self.exact or len(row) < self.width):
             least = "" if self.exact else "at least "
-            raise DataError(f"record {record}: expected {least}{self.width} fields, got {len(row)}, in {_shown(line)}")
+            raise DataError(f"{place}: expected {least}{self.width} fields, got {len(row)}, in {_shown(line)}")
         odd = "_" in line or not line.isascii()
         try:  # the short way; whatever is wrong or missing is found again, and said, on the long one
             fields: Any = row if self._pick is None else self._pick(row)
@@ -174,14 +97,14 @@ class CsvColumns:
             given = row[column.index]
             field = column.missing.get(given, given)
             if field is None:
-                raise DataError(f"record {record}, column {column.index}: required but missing, in {_shown(line)}")
+                raise DataError(f"{place}, column {column.index}: required but missing, in {_shown(line)}")
             try:
                 if odd and column.dtype != TEXT and ("_" in field or not field.isascii()):
                     raise ValueError
                 values.append(column.scalar(field))
             except (ValueError, OverflowError) as error:
                 fault = _field_fault(field, column.dtype, error)
-                raise DataError(f"record {record}, column {column.index}: {fault}, in {_shown(line)}") from None
+                raise DataError(f"{place}, column {column.index}: {fault}, in {_shown(line)}") from None
         return tuple(values)
 
     def _odd_numbers(self, fields: Sequence[str]) -> bool:
@@ -189,41 +112,24 @@ class CsvColumns:
         joined = "".join([field for column, field in zip(self.columns, fields, strict=False) if column.dtype != TEXT])
         return "_" in joined or not joined.isascii()
 
-    def decode_rows(self, rows: Sequence[Sequence[str]], first_record: int = 0) -> tuple[npt.NDArray[Any], ...]:
-        """Decode many records' fields into one array per column; the first row is record `first_record`."""
-        with suppress(ValueError, OverflowError):
-            return self._arrays(self._columns_of(rows), len(rows))
-        for record, row in enumerate(rows, first_record):
-            self.decode_row(row, record)
-        return self._arrays(self._columns_of(rows), len(rows))
-
-    def decode_lines(self, lines: Sequence[str], first_record: int = 0) -> tuple[npt.NDArray[Any], ...]:
-        """Decode many records' texts into one array per column; the first line is record `first_record`."""
+    def decode_lines(self, lines: Sequence[str]) -> tuple[npt.NDArray[Any], ...]:
+        """Decode many records' texts into one array per column."""
         with suppress(ValueError, OverflowError, csv.Error):
-            return self._arrays(self._split_columns(lines), len(lines))
+            return self.arrays(lines)
         rows = []
-        for record, line in enumerate(lines, first_record):
-            rows.append(self.split(line, record))
-            self.decode_row(rows[-1], record, line)
+        for record, line in enumerate(lines):
+            place = f"record {record}"
+            rows.append(self.split(line, place))
+            self._decode_row(rows[-1], line, place)
         return self._arrays(self._columns_of(rows), len(rows))
 
-    def _arrays(self, columns: Sequence[Sequence[str]], count: int) -> tuple[npt.NDArray[Any], ...]:
+    def arrays(self, lines: Sequence[str]) -> tuple[npt.NDArray[Any], ...]:
+        """Decode as `decode_lines`, but raise `ValueError`, `OverflowError` or `csv.Error`, saying nothing."""
+        return self._arrays(self._split_columns(lines), len(lines))
+
+    def _arrays(self, fields: Sequence[Sequence[str]], count: int) -> tuple[npt.NDArray[Any], ...]:
         """Convert whole columns; raise `ValueError` or `OverflowError`, saying nothing, if a field is bad."""
-        arrays = []
-        for column, given in zip(self.columns, columns, strict=True):
-            fields: Any = given
-            for text in column.missing:
-                if text in given:
-                    fields = list(map(column.missing.get, given, given))
-                    if column.missing[text] is None:
-                        raise ValueError
-                    break
-            if column.dtype != TEXT:
-                joined = "".join(fields)
-                if "_" in joined or not joined.isascii():
-                    raise ValueError
-            arrays.append(column.array(fields, count))
-        return tuple(arrays)
+        return tuple([column.decode(given, count) for column, given in zip(self.columns, fields, strict=True)])
 
     def _columns_of(self, rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
         """Pick the columns out of rows; raise `ValueError` if a row has a wrong number of fields."""
@@ -243,7 +149,7 @@ class CsvColumns:
             lines = [line.rstrip("\r\n") for line in lines]
             joined = between.join(lines)
         if (self.quoting and '"' in joined) or "\r" in joined or joined.count("\n") != count - 1:
-            rows = [row or [""] for row in csv.reader(lines, _dialect(delim, self.quoting))]
+            rows = [row or [""] for row in csv.reader(lines, csv_dialect(delim, self.quoting))]
             if len(rows) != count:  # an open quote ran on into the next record
                 raise ValueError
             return self._columns_of(rows)
@@ -258,13 +164,8 @@ class CsvColumns:
         return [fields[column.index :: step] for column in self.columns]
 
 
-def _encoded(text: str) -> bytes:
-    """Return the bytes that a field was read from."""
-    return text.encode("utf-8", "surrogateescape")
-
-
 @lru_cache(maxsize=64)
-def _dialect(field_delim: str, quoting: bool) -> Any:
+def csv_dialect(field_delim: str, quoting: bool) -> Any:
     """Return the `csv` module's own dialect object, which it takes without checking it again."""
     if quoting:
         return csv.reader((), delimiter=field_delim, strict=True).dialect
@@ -276,7 +177,7 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "...")
 
 
-def _csv_fault(error: csv.Error) -> str:
+def csv_fault(error: csv.Error) -> str:
     """Say in words what the `csv` module found."""
     message = str(error)
     if message.startswith("new-line"):

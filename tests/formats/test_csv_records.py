@@ -258,3 +258,25 @@ def test_an_open_quote_is_not_looked_for_in_every_piece() -> None:
     assert looked < 20 * 60_001
     (cut,) = [*splitter.feed(b'",x\n'), *splitter.finish()]
     assert rows_of(cut) == [(b'"\n' * 20_000, b"x")]
+
+
+@pytest.mark.parametrize("size", [1000, 4096, 1 << 20])
+def test_long_records(size: int) -> None:
+    """Records that are looked at in several parts, or take up several blocks."""
+    fields = [f'"{number}\n,""x"""' if number % 3 else f'{number}"' for number in range(2000)]
+    content = (",".join(fields) + "\r\n").encode() * 2
+    expected = by_csv(content, 2000)
+    assert [len(row) for _, row in expected] == [2000, 2000]
+    assert split(content, size, compile_columns([b""] * 2000)) == expected
+    many = [*[b"x" * 100_000] * 3, b'"a\n"', b"y" * 100_000, b'"%b"' % (b"\n" * 100_000)]
+    content = b"".join([b"%b,%b,%b,%b\n" % (one, one, one, one) for one in many])
+    assert split(content, size, compile_columns([b""] * 4)) == by_csv(content, 4)
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 20])
+def test_fields_beyond_the_csv_modules_limit(size: int) -> None:
+    large = b"x" * (csv.field_size_limit() + 1)
+    content = b'%b,a\n"%b",b\n"c",%b\n"%b",d\n' % (large, large, large, large[2:])
+    expected: list[Any] = [(1, (large, b"a")), (2, BAD), (3, BAD), (4, (large[2:], b"d"))]
+    assert split(content, size) == expected
+    assert [row for line in content.splitlines() for _, row in split(line, size)] == [row for _, row in expected]
