@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from aiodata.columns import slice_columns
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.plan import INFINITE, UNKNOWN, Plan
 from aiodata.engine.position import Origin, cursor
-from aiodata.structure import flatten, pack_like
+from aiodata.structure import is_namedtuple, map_structure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -46,19 +47,37 @@ def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None, name: str | N
     if bool(args) == (datasets is not None):
         raise ValueError("zip: give the datasets, or one structure of them")
     structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-    leaves = flatten(structure)
+    leaves: list[Any] = []
+    numbers = _numbered(structure, leaves)
     for leaf in leaves:
         if not isinstance(leaf, cls):
             raise TypeError(f"zip: takes datasets, or a tuple or dict of datasets, not {type(leaf).__name__}")
     if not leaves:
         raise ValueError("zip: the structure holds no dataset")
-    stage = partial(_zip, structure=pack_like(structure, range(len(leaves))))
-    spec = partial(_spec, structure)
+    stage = partial(_zip, structure=numbers)
+    spec = partial(_spec, numbers)
     return cls(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name))
 
 
-def _spec(structure: Any, *specs: Any) -> Any:
-    return None if None in specs else pack_like(structure, specs)
+def _numbered(structure: Any, leaves: list[Any]) -> Any:
+    """List the leaves in the order in which tf.data opens them, keys sorted; give the structure of their numbers."""
+    if isinstance(structure, dict):
+        try:
+            keys = sorted(structure)
+        except TypeError:  # of different kinds, which tf.data refuses
+            keys = list(structure)
+        numbers = {key: _numbered(structure[key], leaves) for key in keys}
+        return {key: numbers[key] for key in structure}
+    if isinstance(structure, tuple):
+        parts = [_numbered(part, leaves) for part in structure]
+        kind: Any = type(structure)
+        return kind._make(parts) if is_namedtuple(structure) else tuple(parts)
+    leaves.append(structure)
+    return len(leaves) - 1
+
+
+def _spec(numbers: Any, *specs: Any) -> Any:
+    return None if None in specs else map_structure(specs.__getitem__, numbers)
 
 
 def _count(*counts: int) -> int:
@@ -115,28 +134,31 @@ class _Rows:
     def __init__(self, inputs: list[_Input], structure: Any) -> None:
         self.inputs = inputs
         self.structure = structure
-        self.pack = _packing(structure)
+        self.pack = _packing(structure, len(inputs))
         self.row: list[Any] = []
         self.error: Exception | None = None
 
     async def blocks(self) -> AsyncIterator[Block[Any]]:
         inputs = self.inputs
-        for each in inputs:
+        for number, each in enumerate(inputs):
             if not await each.advance():
+                if (error := _first_error(inputs[:number])) is not None:
+                    yield Block.failed(error, Origin(partial(list, [None] * len(inputs))))
                 return
         while True:
             empty = self._exhausted()
             if empty is not None:
                 if not await empty.advance():
+                    if self.error is not None:  # of an input that comes before in this row
+                        error, self.error = self.error, None
+                        yield Block.failed(error, self._origin())
                     return
                 continue
             count = 0 if self.row else min(each.left for each in inputs)
             if count:
                 yield self._columns(count)
             else:
-                marks = self._marks()
-                origin = Origin(partial(_position, marks), partial(_place, marks))
-                yield Block(origin, rows=resumable(self._pull))
+                yield Block(self._origin(), rows=resumable(self._pull))
 
     def _exhausted(self) -> _Input | None:
         """Find the input that must advance before anything can be given."""
@@ -149,24 +171,24 @@ class _Rows:
                 return each
         return None
 
-    def _marks(self) -> list[tuple[Origin, int]]:
+    def _origin(self) -> Origin:
         """Tell where the next row comes from; its first elements may have been read already."""
         marks = []
         for number, each in enumerate(self.inputs):
             assert each.origin is not None
             marks.append((each.origin, each.offset - (number < len(self.row))))
-        return marks
+        return Origin(partial(_position, marks), partial(_place, marks))
 
     def _columns(self, count: int) -> Block[Any]:
-        marks = self._marks()
+        origin = self._origin()
         parts = []
         for each in self.inputs:
             assert each.block is not None
             begin = each.offset - each.block.offset
             parts.append(slice_columns(each.block.columns, begin, begin + count))
             each.offset += count
-        origin = Origin(partial(_position, marks), partial(_place, marks))
-        return Block(origin, columns=pack_like(self.structure, parts), length=count)
+            each.rows = None  # rows that were begun in this block stand before these
+        return Block(origin, columns=map_structure(parts.__getitem__, self.structure), length=count)
 
     def _pull(self) -> Iterator[Any]:
         inputs, pack, end = self.inputs, self.pack, self
@@ -193,18 +215,28 @@ class _Rows:
             yield pack(row)
 
 
-def _packing(structure: Any) -> Callable[[list[Any]], Any]:
-    """Give what makes an element of a row, from a structure of numbers of components."""
-    if not isinstance(structure, (dict, tuple)):
-        return itemgetter(structure)
+def _first_error(inputs: list[_Input]) -> Exception | None:
+    """Give the error of the first of the inputs whose next element fails, before one that has no element."""
+    for each in inputs:
+        try:
+            next(each.begin() or iter(()), None)
+        except Exception as error:
+            return error
+    return None
+
+
+def _packing(structure: Any, width: int) -> Callable[[list[Any]], Any]:
+    """Give what makes an element of a row of `width` components, from a structure of their numbers."""
     if isinstance(structure, dict):
-        named = {key: _packing(part) for key, part in structure.items()}
+        named = {key: _packing(part, width) for key, part in structure.items()}
         return lambda row: {key: part(row) for key, part in named.items()}
-    make: Callable[[Any], Any] = getattr(structure, "_make", tuple)
-    if not any(isinstance(part, (dict, tuple)) for part in structure) and structure[0] == 0:
-        return make if len(structure) > 1 else lambda row: make(row)
-    parts = [_packing(part) for part in structure]
-    return lambda row: make([part(row) for part in parts])
+    if isinstance(structure, tuple):
+        make: Callable[[Any], Any] = getattr(structure, "_make", tuple)
+        if tuple(structure) == tuple(builtins.range(width)):
+            return make
+        parts = [_packing(part, width) for part in structure]
+        return lambda row: make([part(row) for part in parts])
+    return itemgetter(structure)
 
 
 def _position(marks: list[tuple[Origin, int]]) -> Any:

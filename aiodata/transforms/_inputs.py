@@ -35,7 +35,20 @@ class Reader:
         seeds: The dataset's seed generators as they were before it was opened.
     """
 
-    __slots__ = ("blocks", "channel", "inner", "offset", "origin", "outer", "rows", "seeds", "spot", "start", "stop")
+    __slots__ = (
+        "blocks",
+        "channel",
+        "inner",
+        "offset",
+        "origin",
+        "outer",
+        "owners",
+        "rows",
+        "seeds",
+        "spot",
+        "start",
+        "stop",
+    )
 
     def __init__(
         self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None, seeds: Any
@@ -46,6 +59,7 @@ class Reader:
         """The dataset's own blocks, also where `blocks` are read ahead from them."""
         self.start = start
         self.seeds = seeds
+        self.owners: _Owners | None = None
         self.channel: Channel | None = None
         """What a task reads ahead into, if one does."""
         self.origin: Origin | None = None
@@ -82,12 +96,14 @@ class _Owners:
     gives when it is opened again; so this is a part of the state. One that was made for one element goes with it.
     """
 
-    __slots__ = ("outer", "references")
+    __slots__ = ("outer", "references", "saved")
 
     def __init__(self, owners: list[Any]) -> None:
         self.references = [weakref.ref(owner) for owner in owners]
         self.outer: tuple[Origin, int]
         """Where the last element is from which the dataset was made."""
+        self.saved: list[Any] | None = None
+        """Their states when the dataset had last been read to its end; while it is read, its own position has them."""
 
     def alive(self) -> list[Any]:
         found = [reference() for reference in self.references]
@@ -136,11 +152,12 @@ class Inputs:
             load_seeds(plan, seeds)
         seeds = save_seeds(plan) or None
         outer = (chunk.origin, chunk.offset)
+        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds)
         if seeds is not None:
-            self._note(plan, outer)
-        return Reader(outer, self.source.open_inner(plan, start), start, seeds)
+            reader.owners = self._note(plan, outer)
+        return reader
 
-    def _note(self, plan: Plan, outer: tuple[Origin, int]) -> None:
+    def _note(self, plan: Plan, outer: tuple[Origin, int]) -> _Owners:
         owners = seed_owners(plan)
         self.owners = [each for each in self.owners if each.alive()]
         known = next((each for each in self.owners if each.alive() == owners), None)
@@ -148,6 +165,7 @@ class Inputs:
             known = _Owners(owners)
             self.owners.append(known)
         known.outer = outer
+        return known
 
     def _made(self, chunk: Block[Any]) -> Plan:
         """Call the function on an element; give the plan of the dataset."""
@@ -177,8 +195,8 @@ class Inputs:
         return self._open(chunk, plan, inner, seeds)
 
     def shared(self) -> list[tuple[tuple[Origin, int], list[Any]]]:
-        """Give the state of all seed generators that have been used and may be used again, and where they belong."""
-        return [(each.outer, [owner.save() for owner in owners]) for each in self.owners if (owners := each.alive())]
+        """Give the states of all seed generators that have been used and may be used again, and where they belong."""
+        return [(each.outer, each.saved) for each in self.owners if each.saved is not None and each.alive()]
 
     async def restore_shared(self, saved: Any) -> None:
         """Set seed generators to what `shared` gave, when all datasets that were open have been opened again."""
@@ -188,7 +206,9 @@ class Inputs:
                 chunk = await self._read_again(outer)
                 plan = self._made(chunk)
                 self._note(plan, (chunk.origin, chunk.offset))
-            for owner, state in zip(seed_owners(plan), states, strict=True):
+            owners = seed_owners(plan)
+            next(each for each in self.owners if each.alive() == owners).saved = states
+            for owner, state in zip(owners, states, strict=True):
                 owner.restore(self.run.restored, state)
         self.reopened.clear()
 
@@ -203,7 +223,9 @@ class Inputs:
         return chunk
 
     async def release(self, reader: Reader) -> None:
-        """Close a dataset that has been read, or is not wanted any more."""
+        """Close a dataset that has been read."""
+        if reader.owners is not None and (owners := reader.owners.alive()):
+            reader.owners.saved = [owner.save() for owner in owners]
         await self.run.release(reader.inner)
 
     async def aclose(self) -> None:

@@ -28,7 +28,7 @@ def shuffle(
     self: Dataset[T],
     buffer_size: int,
     seed: int | None = None,
-    reshuffle_each_iteration: bool = True,
+    reshuffle_each_iteration: bool | None = True,
     name: str | None = None,
 ) -> Dataset[T]:
     """Give the elements in random order: each the next time from a window of `buffer_size` elements.
@@ -61,9 +61,10 @@ def shuffle(
     size = check_integer(buffer_size, "shuffle", "buffer_size", UNKNOWN)
     if size in (0, -1):
         raise ValueError(f"shuffle: buffer_size must be at least 1, or UNKNOWN_CARDINALITY (-2), not {size}")
-    seeds = Seeds(*get_seed(seed), reshuffle=bool(reshuffle_each_iteration))
+    reshuffle = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
+    seeds = Seeds(*get_seed(seed), reshuffle=reshuffle)
     detail = f"{size}" + ("" if seed is None else f", seed={seed}")
-    detail += "" if reshuffle_each_iteration else ", reshuffle_each_iteration=False"
+    detail += "" if reshuffle else ", reshuffle_each_iteration=False"
     stage = partial(_shuffle, seeds=seeds, size=None if size == UNKNOWN else size)
     return self.then("shuffle", stage, detail=detail, count=lambda count: count, spec=same, seeds=seeds, title=name)
 

@@ -27,8 +27,9 @@ T = TypeVar("T")
 def skip(self: Dataset[T], count: int, name: str | None = None) -> Dataset[T]:
     """Leave out the first `count` elements.
 
-    They are computed and dropped when the first element is asked for. An error among them is raised, and the
-    iteration then ends, as in tf.data. Behind a `shuffle` each pass skips others; `split` parts a dataset for good.
+    They are computed and dropped when the first element is asked for. An error among them is raised, and counts as an
+    element that was left out (in tf.data counting starts over). Behind a `shuffle` each pass skips others; `split`
+    parts a dataset for good.
 
     Args:
         count: How many; any negative number skips all.
@@ -61,14 +62,15 @@ def _skip(run: Run, source: Source, *, start: Cursor | None, count: int) -> Asyn
 
 
 async def _behind(run: Run, blocks: AsyncIterator[Block[Any]], count: int) -> AsyncIterator[Block[Any]]:
+    failed = 0
     async for block in blocks:
         rest = block
         while count and (skipped := rest.chunk(min(count, 256))) is not None:
             count -= skipped.length or 0
             for failure in skipped.computed or ():
                 if failure.__class__ is Failure:
-                    yield Block(Origin(_begin), computed=[failure])
-                    return
+                    yield Block(Origin(_begin), failed, computed=[failure])
+                    failed += 1
             await run.breathe()
         if count:
             continue

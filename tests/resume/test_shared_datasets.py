@@ -31,6 +31,12 @@ def one(fused: bool) -> Dataset[Any]:
     return Dataset.range(3).flat_map(lambda _: shared)
 
 
+def batches(fused: bool) -> Dataset[Any]:
+    """A batch that crosses from one epoch to the next has begun the next before it is given."""
+    shared = shuffled(0, 7, fused=fused).batch(3).map(lambda x: x[-1] + 10 * len(x))
+    return Dataset.range(3).flat_map(lambda _: shared)
+
+
 def in_turn(fused: bool) -> Dataset[Any]:
     shared = shuffled(0, 5, fused=fused)
     return Dataset.range(4).interleave(lambda _: shared, cycle_length=2, block_length=3)
@@ -51,6 +57,7 @@ def under_epochs(fused: bool) -> Dataset[Any]:
 
 PIPELINES: dict[str, Callable[[bool], Dataset[Any]]] = {
     "flat_map": one,
+    "flat_map of batches": batches,
     "interleave": in_turn,
     "interleave of two": two,
     "interleave of fresh ones": fresh,

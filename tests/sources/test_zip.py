@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset, TextLineDataset
@@ -22,6 +24,7 @@ from tests.programs import (
     nested,
     nested_rows,
     outcomes,
+    to_list,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +81,38 @@ def test_an_error_uses_up_the_others_elements_of_that_position() -> None:
     assert_outcomes(swapped, [*pairs((10, 0)), Boom(1), *pairs((12, 2), (13, 3))])
 
 
+def mixed(*parts: int) -> Dataset[Any]:
+    """Return numbers from 0 whose blocks are columns, rows, columns and so on."""
+    ds, start = Dataset.range(0), 0
+    for number, length in enumerate(parts):
+        part = Dataset.range(start, start + length)
+        ds = ds.concatenate(part.map(lambda x: x) if number % 2 else part)
+        start += length
+    return ds
+
+
+def test_inputs_may_change_between_columns_and_rows() -> None:
+    assert_gives(Dataset.zip(mixed(0, 1, 1, 1), Dataset.range(3)), pairs((0, 0), (1, 1), (2, 2)))
+    assert_gives(Dataset.zip(Dataset.range(3), mixed(0, 1, 1, 1)), pairs((0, 0), (1, 1), (2, 2)))
+
+
+PARTS = st.lists(st.integers(0, 3), max_size=6)
+
+
+@given(PARTS, PARTS, st.sets(st.integers(0, 12)))
+def test_any_blocks_stay_in_step(one: list[int], other: list[int], bad: set[int]) -> None:
+    left, right = Dataset.range(10), mixed(*other)
+    ds = Dataset.zip({"a": failing(mixed(*one), *bad), "b": (left, right), "c": Pair(right, left)})
+    end = min(sum(one), sum(other), 10)
+    expected: list[Any] = [
+        Boom(n) if n in bad else {"a": np.int64(n), "b": (*i64(n, n),), "c": Pair(*i64(n, n))} for n in range(end)
+    ]
+    if end in bad and end < sum(one):
+        expected.append(Boom(end))  # the others end there, but this one comes first
+    assert_outcomes(ds, expected)
+    assert_outcomes(Dataset.zip(mixed(*one), right), pairs(*((n, n) for n in range(min(sum(one), sum(other))))))
+
+
 def test_reads_no_further_than_needed() -> None:
     ds, seen = counted(Dataset.range(100))
     assert_same(first(Dataset.zip(ds, Dataset.range(3).repeat()), 2), pairs((0, 0), (1, 1)))
@@ -117,3 +152,24 @@ def test_a_place_is_that_of_the_first_input_that_knows_one(tmp_path: Path) -> No
     one, two = outcomes(Dataset.zip(Dataset.range(2), TextLineDataset(path)).map(fail))
     assert one.__notes__ == [f"in map(fail), element 0, from {path} line 1"]
     assert two.__notes__ == [f"in map(fail), element 1, from {path} line 2"]
+
+
+def test_inputs_are_opened_by_their_sorted_keys() -> None:
+    """As in TensorFlow: it shows where they share the seeds of a shuffle."""
+    ds = Dataset.range(4).shuffle(4, seed=3)
+    found = to_list(Dataset.zip({"b": ds, "a": ds}))
+    assert [list(row) for row in found] == [["b", "a"]] * 4
+    assert [int(row["a"]) for row in found] == [0, 1, 2, 3]
+    assert [int(row["b"]) for row in found] == [0, 3, 2, 1]
+    mixed = Dataset.zip({1: Dataset.range(2), "x": Dataset.range(3)})
+    assert_gives(mixed, [{1: np.int64(x), "x": np.int64(x)} for x in range(2)])
+
+
+@pytest.mark.parametrize("count", [0, 2, 70])
+def test_an_error_where_a_later_input_ends_is_raised_before_the_end(count: int) -> None:
+    shorter = Dataset.range(count)
+    expected = [*pairs(*((x, x) for x in range(count))), Boom(count)]
+    assert_outcomes(Dataset.zip(failing(Dataset.range(90), count), shorter), expected)
+    assert_outcomes(Dataset.zip(failing(Dataset.range(90), count), shorter.map(lambda x: x)), expected)
+    # An input that has ended is found first where it comes first.
+    assert_outcomes(Dataset.zip(shorter, failing(Dataset.range(90), count)), expected[:-1])

@@ -306,3 +306,9 @@ def test_elements_are_computed_one_by_one_where_they_are_not_yet() -> None:
     ds, seen = counted(dataset_of([Piece("list", 50), Piece("rows", 50), Piece("list", 50)]))
     assert len(first(ds.shuffle(10, seed=1), 60)) == 60
     assert len(seen) in (69, 70)
+
+
+def test_it_can_have_a_name_and_keeps_the_spec() -> None:
+    ds = nested(3).shuffle(2, name="mixed")
+    assert ds.plan.title == "mixed"
+    assert ds.element_spec == nested(3).element_spec

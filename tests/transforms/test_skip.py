@@ -58,8 +58,10 @@ def test_reads_the_skipped_part_and_no_further_than_needed() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
-def test_an_error_in_the_skipped_part_surfaces_and_ends_the_iteration() -> None:
-    assert_outcomes(failing(Dataset.range(6), 1).skip(3), [Boom(1)])
+def test_errors_in_the_skipped_part_surface_and_count() -> None:
+    assert_outcomes(failing(Dataset.range(6), 1).skip(3), [Boom(1), *i64(3, 4, 5)])
+    assert_outcomes(failing(Dataset.range(6), 0, 2, 4).skip(3), [Boom(0), Boom(2), *i64(3), Boom(4), *i64(5)])
+    assert_gives(failing(Dataset.range(600), 1, 300).skip(599).ignore_errors(), i64(599))
 
 
 def test_an_error_behind_the_skipped_part_keeps_its_place() -> None:
