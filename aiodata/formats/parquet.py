@@ -1,0 +1,82 @@
+"""Parquet files, read a few thousand rows at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiodata.errors import CorruptRecordError
+from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["ParquetTable"]
+
+BUFFER_BYTES = 1 << 20
+"""Bytes to read at a time of each column, so that no row group has to fit into memory."""
+
+
+class ParquetTable(Table):
+    """One Parquet file; its groups are row groups."""
+
+    group_name = "row group"
+
+    def _begin(self, source: Any) -> object:
+        from pyarrow import parquet
+
+        self._file = parquet.ParquetFile(
+            source, pre_buffer=False, buffer_size=BUFFER_BYTES, page_checksum_verification=True
+        )
+        told = self._file.metadata
+        if sum(told.row_group(number).num_rows for number in range(told.num_row_groups)) != told.num_rows:
+            raise CorruptRecordError("its row groups do not have as many rows as it says", self.path)
+        return told.num_row_groups, told.num_rows
+
+    def _names(self) -> list[str]:
+        """List the columns, and the fields inside them with dots, each behind what holds it."""
+        schema = self._file.schema
+        paths = [schema.column(number).path.split(".") for number in range(len(schema))]
+        prefixes = [".".join(path[:depth]) for path in paths for depth in range(1, len(path) + 1)]
+        return list(dict.fromkeys(prefixes))
+
+    def _chosen(self, names: Sequence[str] | None) -> pa.Schema:
+        self._columns = names
+        schema = self._file.read_row_groups([], columns=names).schema
+        self._row_bytes = _row_bytes(schema)
+        return schema
+
+    def _from(self, group: int) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+        for number in self._kept():
+            if number >= group:
+                yield number, self._rows(number)
+
+    def _kept(self) -> list[int]:
+        """List the row groups in which rows may pass the filter, by their statistics."""
+        if self.request.filter is None:
+            return list(range(self._file.num_row_groups))
+        from pyarrow.dataset import ParquetFileFormat
+
+        fragment = ParquetFileFormat().make_fragment(self._source)
+        return [found.id for found in fragment.subset(self.request.filter, schema=self._file.schema_arrow).row_groups]
+
+    def _rows(self, number: int) -> Iterator[pa.RecordBatch]:
+        found = self._file.metadata.row_group(number)
+        # Not by the columns' own sizes: pyarrow ends the process if what it is told of a column is damaged.
+        size = self._row_bytes or found.total_byte_size // max(1, found.num_rows)
+        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, size)))
+        missing = found.num_rows
+        for batch in self._file.iter_batches(rows, row_groups=[number], columns=self._columns, use_threads=False):
+            yield batch
+            missing -= batch.num_rows
+        if missing:
+            raise CorruptRecordError(f"row group {number} does not have as many rows as it says", self.path)
+
+
+def _row_bytes(schema: pa.Schema) -> int | None:
+    """Give the bytes of a row if all columns are numbers; None if rows may differ."""
+    from pyarrow import types
+
+    kinds = [field.type for field in schema]
+    return sum(kind.bit_width for kind in kinds) // 8 if all(map(types.is_primitive, kinds)) else None
