@@ -4,34 +4,110 @@ The map of the package:
 
 - `Dataset`: an immutable description of a pipeline; `Dataset.range`, `.from_tensor_slices`, `.from_generator`,
   `.list_files` begin one, its methods (`map`, `shuffle`, `batch`, `prefetch`, ...) add stages.
-- `TextLineDataset`: lines of text files.
-- `decode_csv`: CSV lines to columns.
-- `set_seed`: the global seed. `Options`: what holds for a whole pipeline.
-- `errors`: what bad data raises.
+- `DatasetIterator`: what iterating over one gives, with its place as a saved state. `Optional`: an element, or that
+  there is none.
+- `TensorSpec`, `DatasetSpec`, `NoneTensorSpec`: what is known of elements before there are any.
+- `TextLineDataset`: lines of text files. `TFRecordDataset`, `TFRecordWriter`: records of TFRecord files.
+- `CsvDataset`: records of CSV files; `make_csv_dataset`: batches of their columns, by name. `decode_csv`: CSV lines to
+  columns.
+- `JsonLinesDataset`: values of JSON Lines files.
+- `NpyDataset`: rows of `.npy` and `.npz` files.
+- `text_dataset_from_directory`: whole text files, labelled by their folders.
+- `FixedLengthRecordDataset`: records of one length. `decode_raw`: bytes to arrays of numbers.
+- `TarDataset`: samples in tar archives, as WebDataset lays them out.
+- `parse_example`, `parse_single_example`, `parse_sequence_example`, `parse_single_sequence_example`: features out of
+  `tf.train.Example`s, by `FixedLenFeature`, `FixedLenSequenceFeature`, `VarLenFeature`, `RaggedFeature`;
+  `encode_example`, `encode_sequence_example`: back to bytes.
+- `ParquetDataset`, `ArrowDataset`: rows of Parquet and Arrow files.
+- `SqlDataset`: rows of a query on a SQLite database, as tf.data has it; `Dataset.from_sql`: on any database.
+- `Options`, with `AutotuneOptions` and `ThreadingOptions` in it: what holds for a whole pipeline.
+- `Reducer`: what `group_by_reducer` does with a group.
+- `SparseTensor`: what `sparse_batch` and `VarLenFeature` give.
+- `Vocabulary`: tokens of text to numbers and back.
+- `set_seed`: the global seed.
+- `errors`: what bad data raises, and the end that `get_next` reports.
+- `image`: images decoded, resized and changed by chance.
+- `experimental`: the older forms of methods, as functions for `apply`.
 """
 
 from __future__ import annotations
 
-from aiodata import errors
+from aiodata import errors, experimental, image
 from aiodata.dataset import Dataset
-from aiodata.engine.iterator import DatasetIterator
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.plan import INFINITE as INFINITE_CARDINALITY
 from aiodata.engine.plan import UNKNOWN as UNKNOWN_CARDINALITY
 from aiodata.formats.csv import decode_csv
-from aiodata.options import Options
+from aiodata.formats.example import parse_example, parse_single_example
+from aiodata.formats.example_encoding import encode_example, encode_sequence_example
+from aiodata.formats.example_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
+from aiodata.formats.raw import decode_raw
+from aiodata.formats.tfrecord_writer import TFRecordWriter
+from aiodata.iterator import DatasetIterator
+from aiodata.optional import Optional
+from aiodata.options import AutotuneOptions, Options, ThreadingOptions
 from aiodata.random import set_seed
+from aiodata.sources.arrow import ArrowDataset
+from aiodata.sources.csv import CsvDataset
+from aiodata.sources.fixed_length_record import FixedLengthRecordDataset
+from aiodata.sources.json_lines import JsonLinesDataset
+from aiodata.sources.make_csv_dataset import make_csv_dataset
+from aiodata.sources.npy import NpyDataset
+from aiodata.sources.parquet import ParquetDataset
+from aiodata.sources.sql import SqlDataset
+from aiodata.sources.tar import TarDataset
+from aiodata.sources.text_dataset_from_directory import text_dataset_from_directory
 from aiodata.sources.text_line import TextLineDataset
+from aiodata.sources.tf_record import TFRecordDataset
+from aiodata.sparse import SparseTensor
+from aiodata.spec import DatasetSpec, NoneTensorSpec, TensorSpec
+from aiodata.transforms.group_by_reducer import Reducer
+from aiodata.vocabulary import Vocabulary
 
 __all__ = [
     "AUTOTUNE",
+    "ArrowDataset",
+    "AutotuneOptions",
+    "CsvDataset",
     "Dataset",
     "DatasetIterator",
+    "DatasetSpec",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "FixedLengthRecordDataset",
     "INFINITE_CARDINALITY",
+    "JsonLinesDataset",
+    "NoneTensorSpec",
+    "NpyDataset",
+    "Optional",
     "Options",
+    "ParquetDataset",
+    "RaggedFeature",
+    "Reducer",
+    "SqlDataset",
+    "SparseTensor",
+    "TFRecordDataset",
+    "TFRecordWriter",
+    "TarDataset",
+    "TensorSpec",
     "TextLineDataset",
+    "ThreadingOptions",
     "UNKNOWN_CARDINALITY",
+    "VarLenFeature",
+    "Vocabulary",
     "decode_csv",
+    "decode_raw",
+    "encode_example",
+    "encode_sequence_example",
     "errors",
+    "experimental",
+    "image",
+    "make_csv_dataset",
+    "parse_example",
+    "parse_sequence_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
     "set_seed",
+    "text_dataset_from_directory",
 ]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aiodata.engine.iterator import DatasetIterator
+from aiodata.display import chain_lines
 from aiodata.engine.plan import Plan
-from aiodata.engine.state import describe
+from aiodata.iterator import DatasetIterator
 from aiodata.sinks import aget_single_element as _aget_single_element
 from aiodata.sinks import areduce as _areduce
 from aiodata.sinks import as_numpy_iterator as _as_numpy_iterator
 from aiodata.sinks import cardinality as _cardinality
+from aiodata.sinks import element_spec as _element_spec
+from aiodata.sinks import fingerprint as _fingerprint
 from aiodata.sinks import get_single_element as _get_single_element
+from aiodata.sinks import options as _options
+from aiodata.sinks import peek as _peek
+from aiodata.sinks import peek_sync as _peek_sync
 from aiodata.sinks import reduce as _reduce
+from aiodata.sources import choose_from_datasets as _choose_from_datasets
+from aiodata.sources import counter as _counter
 from aiodata.sources import from_generator as _from_generator
+from aiodata.sources import from_list as _from_list
+from aiodata.sources import from_sql as _from_sql
 from aiodata.sources import from_tensor_slices as _from_tensor_slices
 from aiodata.sources import from_tensors as _from_tensors
 from aiodata.sources import list_files as _list_files
@@ -23,22 +31,39 @@ from aiodata.sources import range as _range
 from aiodata.sources import sample_from_datasets as _sample_from_datasets
 from aiodata.sources import zip as _zip
 from aiodata.transforms import apply as _apply
+from aiodata.transforms import assert_cardinality as _assert_cardinality
 from aiodata.transforms import batch as _batch
+from aiodata.transforms import batch_by_size as _batch_by_size
+from aiodata.transforms import bucket_by_sequence_length as _bucket_by_sequence_length
 from aiodata.transforms import cache as _cache
 from aiodata.transforms import concatenate as _concatenate
 from aiodata.transforms import enumerate as _enumerate
 from aiodata.transforms import filter as _filter
 from aiodata.transforms import flat_map as _flat_map
+from aiodata.transforms import group_by_reducer as _group_by_reducer
+from aiodata.transforms import group_by_window as _group_by_window
+from aiodata.transforms import ignore_errors as _ignore_errors
 from aiodata.transforms import interleave as _interleave
 from aiodata.transforms import map as _map
+from aiodata.transforms import pad_to_cardinality as _pad_to_cardinality
 from aiodata.transforms import padded_batch as _padded_batch
 from aiodata.transforms import prefetch as _prefetch
+from aiodata.transforms import ragged_batch as _ragged_batch
+from aiodata.transforms import random_map as _random_map
+from aiodata.transforms import rebatch as _rebatch
+from aiodata.transforms import rejection_resample as _rejection_resample
 from aiodata.transforms import repeat as _repeat
+from aiodata.transforms import scan as _scan
 from aiodata.transforms import shard as _shard
 from aiodata.transforms import shuffle as _shuffle
 from aiodata.transforms import skip as _skip
+from aiodata.transforms import sparse_batch as _sparse_batch
+from aiodata.transforms import split as _split
 from aiodata.transforms import take as _take
+from aiodata.transforms import take_while as _take_while
 from aiodata.transforms import unbatch as _unbatch
+from aiodata.transforms import unique as _unique
+from aiodata.transforms import window as _window
 from aiodata.transforms import with_options as _with_options
 
 if TYPE_CHECKING:
@@ -133,42 +158,64 @@ class Dataset(Generic[T_co]):
         return True
 
     def __repr__(self) -> str:
-        """Show the chain, a stage a line."""
-        return "<Dataset " + _chain(describe(self._plan)) + ">"
+        """Show the chain, a stage a line, with the specs that are known."""
+        return "<Dataset\n" + "\n".join(chain_lines(self._plan)) + ">"
 
     aget_single_element = _aget_single_element.aget_single_element
     apply = _apply.apply
     areduce = _areduce.areduce
     as_numpy_iterator = _as_numpy_iterator.as_numpy_iterator
+    assert_cardinality = _assert_cardinality.assert_cardinality
     batch = _batch.batch
+    batch_by_size = _batch_by_size.batch_by_size
+    bucket_by_sequence_length = _bucket_by_sequence_length.bucket_by_sequence_length
     cache = _cache.cache
     cardinality = _cardinality.cardinality
+    choose_from_datasets = classmethod(_choose_from_datasets.choose_from_datasets)
     concatenate = _concatenate.concatenate
+    counter = classmethod(_counter.counter)
+    element_spec = property(_element_spec.element_spec)
     enumerate = _enumerate.enumerate
     filter = _filter.filter
+    fingerprint = _fingerprint.fingerprint
     flat_map = _flat_map.flat_map
     from_generator = classmethod(_from_generator.from_generator)
+    from_list = classmethod(_from_list.from_list)
+    from_sql = classmethod(_from_sql.from_sql)
     from_tensor_slices = classmethod(_from_tensor_slices.from_tensor_slices)
     from_tensors = classmethod(_from_tensors.from_tensors)
     get_single_element = _get_single_element.get_single_element
+    group_by_reducer = _group_by_reducer.group_by_reducer
+    group_by_window = _group_by_window.group_by_window
+    ignore_errors = _ignore_errors.ignore_errors
     interleave = _interleave.interleave
     list_files = classmethod(_list_files.list_files)
     map = _map.map
+    options = _options.options
+    pad_to_cardinality = _pad_to_cardinality.pad_to_cardinality
     padded_batch = _padded_batch.padded_batch
+    peek = _peek.peek
+    peek_sync = _peek_sync.peek_sync
     prefetch = _prefetch.prefetch
+    ragged_batch = _ragged_batch.ragged_batch
     random = classmethod(_random.random)
+    random_map = _random_map.random_map
     range = classmethod(_range.range)
+    rebatch = _rebatch.rebatch
     reduce = _reduce.reduce
+    rejection_resample = _rejection_resample.rejection_resample
     repeat = _repeat.repeat
     sample_from_datasets = classmethod(_sample_from_datasets.sample_from_datasets)
+    scan = _scan.scan
     shard = _shard.shard
     shuffle = _shuffle.shuffle
     skip = _skip.skip
+    sparse_batch = _sparse_batch.sparse_batch
+    split = _split.split
     take = _take.take
+    take_while = _take_while.take_while
     unbatch = _unbatch.unbatch
+    unique = _unique.unique
+    window = _window.window
     with_options = _with_options.with_options
     zip = classmethod(_zip.zip)
-
-
-def _chain(lines: builtins.list[Any]) -> str:
-    return " -> ".join("(" + _chain(line) + ")" if isinstance(line, list) else line for line in lines)

@@ -17,6 +17,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,37 @@ from hypothesis import HealthCheck, settings
 
 PATIENCE_SECONDS = 1.0
 
+EXAMPLES_NEED = {
+    "aiodata.formats.example": "google.protobuf",
+    "aiodata.formats.image": "PIL",
+    "aiodata.formats.tfrecord": "google_crc32c",
+    "aiodata.sources.arrow": "pyarrow",
+    "aiodata.sources.from_sql": "sqlalchemy",
+    "aiodata.sources.parquet": "pyarrow",
+    "aiodata.sources.tf_record": "google_crc32c",
+}
+"""What examples in docstrings need beyond the core, by how their modules' names begin."""
+
 # Timing says nothing about a property here: machines are shared, and an example may start a thread or an event loop.
 settings.register_profile("local", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the examples in docstrings whose optional package is not installed."""
+    missing = {module: package for module, package in EXAMPLES_NEED.items() if not _is_installed(package)}
+    for item in items:
+        for module, package in missing.items():
+            if isinstance(item, pytest.DoctestItem) and item.name.startswith(module):
+                item.add_marker(pytest.mark.skip(f"the example needs {package}"))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package's parent
+        return False
 
 
 def _multiprocessing_servers() -> tuple[set[int | None], set[int | None]]:

@@ -13,7 +13,7 @@ import aiodata
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = ["README.md", "docs/design.md", "examples/data/flights/README.md"]
+DOCUMENTS = ["README.md", "docs/design.md", "examples/data/alice/README.md", "examples/data/flights/README.md"]
 MARK = "-- next block --"
 
 

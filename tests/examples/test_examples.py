@@ -13,7 +13,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT_SECONDS = 75  # below the time at which faulthandler ends the whole test run
-COVERED = {"flights.py", "resume.py"}
+COVERED = {"flights.py", "images_from_tar.py", "parquet.py", "resume.py", "text_vocabulary.py"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS + 10)]
 
@@ -83,3 +83,29 @@ def test_resume_goes_on_at_the_next_batch(stop_after: int, tmp_path: Path) -> No
     assert "together they are the 480 batches" in printed
     assert json.loads(state.read_text(encoding="utf-8"))["position"] is not None
     assert state.stat().st_size < 200_000
+
+
+def test_images_from_tar_gives_each_image_once_in_an_epoch(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image", reason="images need Pillow")
+    printed = run_example("images_from_tar.py", "--epochs", "3", cwd=tmp_path)
+    assert re.findall(r"^epoch \d: (\d+) images in (\d+) batches", printed, re.MULTILINE) == [("96", "6")] * 4
+    assert "each epoch has the 96 images once, in an order of its own" in printed
+    assert "the same seed gives the same batches, pixel by pixel" in printed
+
+
+def test_text_vocabulary_learns_which_word_comes_next(tmp_path: Path) -> None:
+    printed = run_example("text_vocabulary.py", cwd=tmp_path)
+    (bucketed, plain) = map(int, re.findall(r"(\d+)% is padding, without buckets (\d+)%", printed)[0])
+    assert bucketed < plain / 2
+    assert re.search(r"^after 'rabbit': \w+", printed, re.MULTILINE)
+    (tmp_path / "own.txt").write_text("the cat sat\n\nthe rabbit and alice and the rabbit\n" * 9, encoding="utf-8")
+    printed = run_example("text_vocabulary.py", "--file", "own.txt", "--words", "50", cwd=tmp_path)
+    assert "after 'alice': and, " in printed
+
+
+def test_parquet_adds_up_what_the_csv_files_say(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the example writes and reads Parquet")
+    printed = run_example("parquet.py", cwd=tmp_path)
+    assert len(re.findall(r"^(AA|DL|UA): .* minutes late on average$", printed, re.MULTILINE)) == 3
+    assert "the sums are those of the CSV files" in printed
+    assert list(tmp_path.iterdir()) == []

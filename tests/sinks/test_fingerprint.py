@@ -121,6 +121,7 @@ def test_the_same_for_two_builds_and_after_iterating(stage: str, tmp_path: Path)
 
 def test_every_stage_and_form_has_its_own(tmp_path: Path) -> None:
     found: dict[int, str] = {}
+    write_files(tmp_path)
     for stage, make in STAGES.items():
         number = make(tmp_path).fingerprint()
         assert number not in found, f"{stage} and {found[number]}"
@@ -142,6 +143,7 @@ def test_all_stages_are_the_same_in_other_processes(tmp_path: Path) -> None:
     from tests.resume.stages import STAGES
     print({name: make(Path(sys.argv[1])).fingerprint() for name, make in STAGES.items()})
     """
+    write_files(tmp_path)
     here = {name: make(tmp_path).fingerprint() for name, make in STAGES.items()}
     for hash_seed in ("1", "2"):
         assert run_python(code, hash_seed, tmp_path) == f"{here}\n"
