@@ -95,6 +95,11 @@ class Dataset(Generic[T_co]):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
+    @staticmethod
+    def of(plan: Plan) -> Dataset[Any]:
+        """Give a dataset of a plan; what the constructors make, also when called on a reader's class."""
+        return Dataset(plan)
+
     @property
     def plan(self) -> Plan:
         """The description, for stages that read this dataset."""

@@ -97,9 +97,11 @@ def Counter(start: float = 0, step: float = 1, dtype: DTypeLike = np.int64) -> D
     return Dataset.counter(start, step, dtype)
 
 
-def RandomDataset(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset[np.int64]:
+def RandomDataset(
+    seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+) -> Dataset[np.int64]:
     """Do as `Dataset.random`; in tf.data it is a class."""
-    return Dataset.random(seed, rerandomize_each_iteration)
+    return Dataset.random(seed, rerandomize_each_iteration, name)
 
 
 def choose_from_datasets(

@@ -183,6 +183,8 @@ def test_len_after_batch_and_unbatch() -> None:
     assert len(Dataset.from_tensor_slices(np.zeros((4, 3))).unbatch()) == 12
     assert Dataset.range(10).batch(5).unbatch().cardinality() == -2
     assert len(Dataset.range(11).batch(5, drop_remainder=True, num_parallel_calls=2).unbatch()) == 10
+    assert len(Dataset.range(11).map(float).batch(5, drop_remainder=True).unbatch()) == 10
+    assert len(Dataset.range(11).map(float).batch(5, drop_remainder=True, num_parallel_calls=2).unbatch()) == 10
 
 
 @pytest.fixture(scope="module")

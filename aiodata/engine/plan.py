@@ -55,10 +55,10 @@ class Plan:
         opens_often: Opens its input several times at once, so that one that runs ahead cannot be begun anew by itself.
         reads_ahead: Is a plain look-ahead, so that everything behind it may run on a loop of its own.
         options: Options that hold for this stage and those that it reads.
-        options_of_first: Takes only the options of its first input, not those of the others.
         seeds: The seed generator that this stage's dataset owns, if any, as `aiodata.random.Seeds`.
         spec: Gives the spec of the elements from those of the inputs, None where it is not known; see `aiodata.spec`.
         deterministic: For a stage that can give elements as they become ready: what it was told, None for the options'.
+        rows: Rows that every element has along its first axis, where that is known without the spec.
         title: The user's own name for the stage, shown in `repr`.
         known: The spec itself, where it was settled when the stage was made.
         learned: The spec of an element that was looked at.
@@ -75,10 +75,10 @@ class Plan:
     opens_often: bool = False
     reads_ahead: bool = False
     options: Options | None = None
-    options_of_first: bool = False
     seeds: Any = None
     spec: Callable[..., Any] = field(default=lambda *_: None, repr=False)
     deterministic: bool | None = True
+    rows: int | None = None
     title: str | None = None
     known: Any = None
     learned: list[Any] = field(default_factory=list, repr=False)
@@ -146,7 +146,7 @@ def merged_options(plan: Plan) -> Options:
         stage = waiting.pop()
         if stage.options is not None:
             found.append(stage.options)
-        waiting.extend(stage.inputs[:1] if stage.options_of_first else stage.inputs)
+        waiting.extend(stage.inputs)
     return reduce(Options.merge, reversed(found), _NOTHING_SET)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.functions import check_callable, is_coroutine_function
+from aiodata.functions import as_error, check_callable, is_coroutine_function
 from aiodata.structure import normalize
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ async def areduce(
     coroutine = is_coroutine_function(reduce_func)
     async with self.iterate() as iterator:
         async for element in iterator:
-            result = reduce_func(state, element)
+            try:
+                result = reduce_func(state, element)
+            except StopIteration as error:
+                raise as_error(error) from error
             state = normalize(await result if coroutine else result)
     last: S = state
     return last

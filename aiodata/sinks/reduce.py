@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.functions import check_callable, is_coroutine_function
+from aiodata.functions import as_error, check_callable, is_coroutine_function
 from aiodata.structure import normalize
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def reduce(self: Dataset[Any], initial_state: S, reduce_func: Callable[[S, Any],
     state: Any = initial_state
     with self.iterate() as iterator:
         for element in iterator:
-            state = normalize(reduce_func(state, element))
+            try:
+                state = normalize(reduce_func(state, element))
+            except StopIteration as error:
+                raise as_error(error) from error
     last: S = state
     return last

@@ -62,7 +62,7 @@ def counter(
     spec = TensorSpec((), first.dtype)
     detail = f"{first}, {stride}" + ("" if kind == np.int64 else f", {kind}")
     stage = partial(_counter, first=first, stride=stride)
-    return cls(Plan("counter", stage, detail=detail, count=lambda: INFINITE, spec=lambda: spec, title=name))
+    return cls.of(Plan("counter", stage, detail=detail, count=lambda: INFINITE, spec=lambda: spec, title=name))
 
 
 def _number(value: Any, dtype: np.dtype[Any], argument: str) -> Any:

@@ -97,7 +97,7 @@ def from_generator(
         spec=lambda: spec,
         title=name,
     )
-    return cls(plan)
+    return cls.of(plan)
 
 
 async def _generate(

@@ -66,7 +66,7 @@ def from_list(cls: type[Dataset[Any]], elements: list[T], name: str | None = Non
         except TypeError as error:
             raise TypeError(f"from_list: element {number} does not fit those before: {error}") from None
     detail = f"{len(copies)} x {spec_text(spec)}"
-    return cls(
+    return cls.of(
         Plan("from_list", _stage(copies, spec), detail=detail, count=lambda: len(copies), spec=lambda: spec, title=name)
     )
 

@@ -46,4 +46,4 @@ def from_tensor_slices(cls: type[Dataset[Any]], tensors: Any, name: str | None =
     )
     stage, spec = rows_in_memory(columns), row_spec(columns)
     plan = Plan("from_tensor_slices", stage, detail=detail, count=lambda: count, spec=lambda: spec, title=name)
-    return cls(plan)
+    return cls.of(plan)

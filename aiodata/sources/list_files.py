@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -66,8 +67,15 @@ def list_files(
     detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
     stage = partial(_paths, patterns=patterns)
     spec = TensorSpec((), object)
-    files = cls(Plan("list_files", stage, detail=detail, waits=True, spec=lambda: spec, title=name))
+    files = cls.of(Plan("list_files", stage, detail=detail, waits=True, spec=lambda: spec, title=name))
     return files if shuffle is False else files.shuffle(UNKNOWN, seed)
+
+
+def _as_glob(pattern: bytes) -> str:
+    """Write a pattern of tf.data's, which are those of the C library's fnmatch, as Python's glob wants it."""
+    text = os.fsdecode(pattern)  # as text, for `?` is one character
+    text = re.sub(r"\\([*?[])", r"[\1]", text)
+    return text.replace("[^", "[!")
 
 
 def _matches(patterns: list[bytes]) -> list[bytes]:
@@ -78,7 +86,7 @@ def _matches(patterns: list[bytes]) -> list[bytes]:
     """
     found: list[bytes] = []
     for pattern in patterns:
-        found += glob.glob(pattern, include_hidden=True)
+        found += [os.fsencode(path) for path in glob.glob(_as_glob(pattern), include_hidden=True)]
     if not found:
         raise FileNotFoundError(f"list_files: no file matches {', '.join(repr(os.fsdecode(p)) for p in patterns)}")
     return sorted(found)

@@ -60,7 +60,7 @@ def random(
         parts.append("rerandomize_each_iteration=True")
     stage = partial(_random, seeds=seeds)
     detail = ", ".join(parts)
-    return cls(
+    return cls.of(
         Plan("random", stage, detail=detail, count=lambda: INFINITE, spec=lambda: _SPEC, seeds=seeds, title=name)
     )
 

@@ -65,7 +65,7 @@ def range(
     stage = partial(_range, numbers=numbers, dtype=dtype)
     spec = TensorSpec((), dtype)
     count = partial(_length, numbers)
-    return cls(Plan("range", stage, detail=detail, count=count, spec=lambda: spec, title=name))
+    return cls.of(Plan("range", stage, detail=detail, count=count, spec=lambda: spec, title=name))
 
 
 def _length(numbers: builtins.range) -> int:

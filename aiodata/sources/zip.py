@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.columns import slice_columns
 from aiodata.engine.block import Block, Failure, resumable
-from aiodata.engine.plan import INFINITE, UNKNOWN, Plan
+from aiodata.engine.plan import INFINITE, UNKNOWN, Plan, plan_of
 from aiodata.engine.position import Origin, cursor
 from aiodata.structure import is_namedtuple, map_structure
 
@@ -50,13 +50,13 @@ def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None, name: str | N
     leaves: list[Any] = []
     numbers = _numbered(structure, leaves)
     for leaf in leaves:
-        if not isinstance(leaf, cls):
+        if plan_of(leaf) is None:
             raise TypeError(f"zip: takes datasets, or a tuple or dict of datasets, not {type(leaf).__name__}")
     if not leaves:
         raise ValueError("zip: the structure holds no dataset")
     stage = partial(_zip, structure=numbers)
     spec = partial(_spec, numbers)
-    return cls(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name))
+    return cls.of(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name))
 
 
 def _numbered(structure: Any, leaves: list[Any]) -> Any:
@@ -88,15 +88,16 @@ def _count(*counts: int) -> int:
 
 def _zip(run: Run, *sources: Source, start: Any, structure: Any) -> AsyncIterator[Block[Any]]:
     cursors = start or [None] * len(sources)
-    inputs = [_Input(source.open(at)) for source, at in builtins.zip(sources, cursors, strict=True)]
+    inputs = [_Input(source.open(at), at) for source, at in builtins.zip(sources, cursors, strict=True)]
     return _Rows(inputs, structure).blocks()
 
 
 class _Input:
     """One of the zipped inputs and the block that is being read."""
 
-    def __init__(self, blocks: AsyncIterator[Block[Any]]) -> None:
+    def __init__(self, blocks: AsyncIterator[Block[Any]], start: Any) -> None:
         self.blocks = blocks
+        self.start = start
         self.block: Block[Any] | None = None
         self.rows: Iterator[Any] | None = None
         self.origin: Origin | None = None
@@ -140,18 +141,15 @@ class _Rows:
 
     async def blocks(self) -> AsyncIterator[Block[Any]]:
         inputs = self.inputs
-        for number, each in enumerate(inputs):
-            if not await each.advance():
-                if (error := _first_error(inputs[:number])) is not None:
-                    yield Block.failed(error, Origin(partial(list, [None] * len(inputs))))
-                return
         while True:
             empty = self._exhausted()
             if empty is not None:
                 if not await empty.advance():
-                    if self.error is not None:  # of an input that comes before in this row
+                    origin = self._origin()
+                    await self._read_before(empty)
+                    if self.error is not None:
                         error, self.error = self.error, None
-                        yield Block.failed(error, self._origin())
+                        yield Block.failed(error, origin)
                     return
                 continue
             count = 0 if self.row else min(each.left for each in inputs)
@@ -159,6 +157,18 @@ class _Rows:
                 yield self._columns(count)
             else:
                 yield Block(self._origin(), rows=resumable(self._pull))
+
+    async def _read_before(self, ended: _Input) -> None:
+        """Read the rest of the last row, up to the input that has ended: an error there comes before the end."""
+        for each in self.inputs[len(self.row) : self.inputs.index(ended)]:
+            if self.error is not None:
+                return
+            try:
+                while next(each.rows or each.begin() or iter(()), self) is self:
+                    if not await each.advance():
+                        return
+            except Exception as error:
+                self.error = error
 
     def _exhausted(self) -> _Input | None:
         """Find the input that must advance before anything can be given."""
@@ -175,8 +185,8 @@ class _Rows:
         """Tell where the next row comes from; its first elements may have been read already."""
         marks = []
         for number, each in enumerate(self.inputs):
-            assert each.origin is not None
-            marks.append((each.origin, each.offset - (number < len(self.row))))
+            offset = each.offset - (number < len(self.row))
+            marks.append(each.start if each.origin is None else (each.origin, offset))
         return Origin(partial(_position, marks), partial(_place, marks))
 
     def _columns(self, count: int) -> Block[Any]:
@@ -215,16 +225,6 @@ class _Rows:
             yield pack(row)
 
 
-def _first_error(inputs: list[_Input]) -> Exception | None:
-    """Give the error of the first of the inputs whose next element fails, before one that has no element."""
-    for each in inputs:
-        try:
-            next(each.begin() or iter(()), None)
-        except Exception as error:
-            return error
-    return None
-
-
 def _packing(structure: Any, width: int) -> Callable[[list[Any]], Any]:
     """Give what makes an element of a row of `width` components, from a structure of their numbers."""
     if isinstance(structure, dict):
@@ -239,10 +239,11 @@ def _packing(structure: Any, width: int) -> Callable[[list[Any]], Any]:
     return itemgetter(structure)
 
 
-def _position(marks: list[tuple[Origin, int]]) -> Any:
-    return [cursor(*mark) for mark in marks]
+def _position(marks: list[Any]) -> Any:
+    return [cursor(*mark) if isinstance(mark, tuple) else mark for mark in marks]
 
 
-def _place(marks: list[tuple[Origin, int]], offset: int) -> str | None:
+def _place(marks: list[Any], offset: int) -> str | None:
     """Give the place of the first input whose elements have one."""
-    return next(filter(None, (origin.place(first + offset) for origin, first in marks)), None)
+    places = (mark[0].place(mark[1] + offset) for mark in marks if isinstance(mark, tuple))
+    return next(filter(None, places), None)

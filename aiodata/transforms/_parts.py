@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Parts", "TOLERANCE", "exact_sizes"]
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-6
 """Fractions that add up to 1 but for so much are all of it; sums of such numbers are seldom exact."""
 
 BEYOND = -1

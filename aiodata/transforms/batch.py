@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,12 +88,13 @@ def grouped(
     detail = f"{size}{', drop_remainder=True' if drop_remainder else ''}{detail}"
     count = partial(_count, size=size, drop=drop_remainder)
     stage = partial(_group, size=size, drop=drop_remainder, collate=collate, label=f"{name}({size})")
-    spec = spec or partial(batched, size=size if drop_remainder else None)
+    rows = size if drop_remainder else None
+    spec = spec or partial(batched, size=rows)
     if num_parallel_calls is None:
-        return dataset.then(name, stage, detail=detail, count=count, spec=spec, title=title)
+        return dataset.then(name, stage, detail=detail, count=count, spec=spec, rows=rows, title=title)
     groups = dataset.then(name, partial(stage, collate=_Group), detail=detail, count=count, spec=spec, title=title)
     collated = partial(_collate_group, collate)
-    return mapped(
+    batches = mapped(
         groups,
         collated,
         num_parallel_calls,
@@ -101,6 +103,7 @@ def grouped(
         detail=name_of(collate),
         spec=same,
     )
+    return dataset.of(replace(batches.plan, rows=rows))
 
 
 class _Group:

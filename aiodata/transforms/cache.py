@@ -12,7 +12,7 @@ from aiodata.engine.position import Origin
 from aiodata.spec import same
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 
     from aiodata.dataset import Dataset
     from aiodata.engine.position import Cursor
@@ -24,7 +24,7 @@ __all__ = ["cache"]
 T = TypeVar("T")
 
 
-def cache(self: Dataset[T], name: str | None = None) -> Dataset[T]:
+def cache(self: Dataset[T], filename: str = "", name: str | None = None) -> Dataset[T]:
     """Keep the elements of the first complete pass in memory, and give later passes from there.
 
     The store belongs to the dataset that this call gives and is shared by all iterators over it and over what is
@@ -36,7 +36,11 @@ def cache(self: Dataset[T], name: str | None = None) -> Dataset[T]:
     from its start, to fill it.
 
     Args:
+        filename: Must be empty: caches in files are not there yet.
         name: A name for the stage, shown in `repr`.
+
+    Raises:
+        ValueError: `filename` is not empty.
 
     >>> import aiodata
     >>> ds = aiodata.Dataset.range(3).cache()
@@ -45,6 +49,8 @@ def cache(self: Dataset[T], name: str | None = None) -> Dataset[T]:
 
     Source: `tf.data.Dataset.cache`, with the empty filename.
     """
+    if filename != "":
+        raise ValueError(f"cache: caches in files are not there yet; filename must be empty, not {filename!r:.80}")
     store = _Store()
     stage = partial(_cache, store=store)
     return self.then("cache", stage, count=lambda count: count, spec=same, seeds=store, title=name)
@@ -144,19 +150,17 @@ async def _keeping(
         if pass_.begun is None:
             pass_.begun = block.here()
         origin = Origin(partial(_position, pass_.begun, pass_.seen, True), block.origin.place)
-        kept: Block[Any]
+        parts: Iterable[Block[Any]]
         if block.columns is not None and block.length is not None:
             columns = freeze(block.sliced(0, block.length).columns)
-            kept = Block(origin, columns=columns, length=block.length)
-            pass_.add(_Kept(None, columns, block.length))
+            parts = pass_.kept_columns(Block(origin, columns=columns, length=block.length), block.length)
         else:
-            kept = Block(origin, rows=pass_.kept_rows(block.rows()))
-        if index > 0:
-            kept, dropped = kept.drop(index)
+            parts = [Block(origin, rows=pass_.kept_rows(block.rows()))]
+        for kept in parts:
+            rest, dropped = kept.drop(index) if index > 0 else (kept, 0)
             index -= dropped
-            if index:
-                continue
-        yield kept
+            if not index:
+                yield rest
     pass_.finish()
 
 
@@ -171,12 +175,21 @@ class _Pass:
         self.kept = 0
         self.seen = 0
 
-    def add(self, kept: _Kept) -> None:
-        self.blocks.append(kept)
-        self.kept += kept.length
-        self.seen += kept.length
-        if self.kept == self.expected:
+    def kept_columns(self, block: Block[Any], length: int) -> Iterator[Block[Any]]:
+        """Give the columns; but the element that completes the store as a row: pulling it shows that it was read."""
+        self.blocks.append(_Kept(None, block.columns, length))
+        self.kept += length
+        self.seen += length
+        last = length - 1 if self.kept == self.expected else length
+        if last:
+            yield block.sliced(0, last)
+        if last < length:
+            yield Block(block.origin, last, rows=self._finishing(block.sliced(last, length).rows()), length=1)
+
+    def _finishing(self, rows: Iterator[Any]) -> Iterator[Any]:
+        for element in rows:
             self.finish()
+            yield element
 
     def kept_rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         kept = _Kept([], None, 0)

@@ -44,7 +44,7 @@ def concatenate(self: Dataset[T], dataset: Dataset[T], name: str | None = None) 
     following = plan_of(dataset)
     if following is None:
         raise TypeError(f"concatenate: dataset must be a Dataset, not {type(dataset).__name__}")
-    own = self.plan.inputs if self.plan.name == "concatenate" else (self.plan,)
+    own, others = (plan.inputs if plan.name == "concatenate" else (plan,) for plan in (self.plan, following))
     try:
         spec = generalized(self.plan.element_spec(), following.element_spec())
     except TypeError as error:
@@ -53,9 +53,8 @@ def concatenate(self: Dataset[T], dataset: Dataset[T], name: str | None = None) 
     return self.then(
         "concatenate",
         _concatenate,
-        inputs=[*own, following],
+        inputs=[*own, *others],
         count=_count,
-        options_of_first=True,
         known=spec,
         title=name,
     )

@@ -34,6 +34,8 @@ def map(
     map_func: Callable[..., Coroutine[Any, Any, R]],
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    synchronous: bool | None = None,
+    use_unbounded_threadpool: bool = False,
     name: str | None = None,
     *,
     executor: str | Executor = "thread",
@@ -46,6 +48,8 @@ def map(
     map_func: Callable[..., R],
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    synchronous: bool | None = None,
+    use_unbounded_threadpool: bool = False,
     name: str | None = None,
     *,
     executor: str | Executor = "thread",
@@ -57,6 +61,8 @@ def map(
     map_func: Callable[..., Any],
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    synchronous: bool | None = None,
+    use_unbounded_threadpool: bool = False,
     name: str | None = None,
     *,
     executor: str | Executor = "thread",
@@ -91,6 +97,8 @@ def map(
         num_parallel_calls: Calls at once, at least 1; `AUTOTUNE` takes the number of cores for plain functions and 16
             for coroutines, or the `autotune.cpu_budget` of the options; None runs one call at a time, when asked.
         deterministic: False gives results as they become ready, when calls run in parallel. None takes the options'.
+        synchronous: True refuses `num_parallel_calls`; without that a map is synchronous anyway.
+        use_unbounded_threadpool: Accepted as in tf.data, without effect.
         name: A name for the stage, shown in `repr`.
         executor: Where plain functions run in parallel: "thread", "process" (fresh processes; the function and the
             elements are pickled), or any `concurrent.futures.Executor`, which is not shut down.
@@ -115,6 +123,8 @@ def map(
     Source: `tf.data.Dataset.map`; `executor`, `vectorized` and `timeout_seconds` are additions.
     """
     check_callable(map_func, "map", "map_func")
+    if synchronous and num_parallel_calls is not None:
+        raise ValueError(f"map: synchronous does not go with num_parallel_calls, which is {num_parallel_calls}")
     return mapped(self, map_func, num_parallel_calls, deterministic, executor, vectorized, timeout_seconds, title=name)
 
 

@@ -24,7 +24,7 @@ __all__ = ["prefetch"]
 T = TypeVar("T")
 
 
-def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE, name: str | None = None) -> Dataset[T]:
+def prefetch(self: Dataset[T], buffer_size: int | None = AUTOTUNE, name: str | None = None) -> Dataset[T]:
     """Compute up to `buffer_size` elements ahead of the consumer; the same elements in the same order.
 
     The last prefetch of a pipeline works in a thread with a loop of its own, so that it goes on while a training
@@ -33,9 +33,9 @@ def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE, name: str | None = N
     that is asked for.
 
     Args:
-        buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. `AUTOTUNE` begins
-            with 1 and doubles, up to 1,024, whenever the consumer finds nothing although the buffer had been full; it
-            stays at 1 where the options say `autotune.enabled = False`.
+        buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. `AUTOTUNE`, or None,
+            begins with 1 and doubles, up to 1,024, whenever the consumer finds nothing although the buffer had been
+            full; it stays at 1 where the options say `autotune.enabled = False`.
         name: A name for the stage, shown in `repr`.
 
     Raises:
@@ -48,7 +48,7 @@ def prefetch(self: Dataset[T], buffer_size: int = AUTOTUNE, name: str | None = N
 
     Source: `tf.data.Dataset.prefetch`.
     """
-    size = check_integer(buffer_size, "prefetch", "buffer_size", AUTOTUNE)
+    size = AUTOTUNE if buffer_size is None else check_integer(buffer_size, "prefetch", "buffer_size", AUTOTUNE)
     stage = partial(_prefetch, size=size, label=f"prefetch({size})")
     ahead = size != 0
     return self.then(

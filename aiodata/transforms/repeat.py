@@ -64,7 +64,8 @@ def _is_shuffle(plan: Plan) -> bool:
 
     tf.data fuses the two then, which shows in the seeds: a plain repeat opens its input once more than it needs.
     """
-    while (plan.name, plan.detail) in (("repeat", "1"), ("take", "-1"), ("skip", "0"), ("shard", "1, 0")):
+    idle = (("repeat", "1"), ("skip", "0"), ("shard", "1, 0"))
+    while (plan.name, plan.detail) in idle or (plan.name == "take" and plan.detail.startswith("-")):
         plan = plan.inputs[0]
     return plan.name == "shuffle"
 

@@ -41,6 +41,7 @@ def unbatch(self: Dataset[Any], name: str | None = None) -> Dataset[Any]:
     Source: `tf.data.Dataset.unbatch`.
     """
     _, rows = unbatched(self.plan.element_spec())
+    rows = self.plan.rows if rows is None else rows
     count = partial(_count, rows=rows)
     return self.then("unbatch", _unbatch, count=count, spec=lambda known: unbatched(known)[0], title=name)
 

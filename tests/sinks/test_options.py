@@ -42,12 +42,11 @@ def test_zip_merges_its_inputs_the_last_over_the_first() -> None:
     assert sampled.options() == merged
 
 
-def test_concatenate_keeps_those_of_its_first_part() -> None:
+def test_concatenate_merges_those_of_its_parts_the_last_over_the_first() -> None:
     one, two = given(deterministic=False), given(dataset_name="two")
-    assert one.concatenate(two).options() == Options(deterministic=False)
-    assert one.concatenate(two).concatenate(two).options() == Options(deterministic=False)
-    assert two.concatenate(one).options() == Options(dataset_name="two")
-    assert Dataset.range(2).concatenate(one).options() == Options()
+    assert one.concatenate(two).options() == Options(deterministic=False, dataset_name="two")
+    assert one.concatenate(given(deterministic=True)).options() == Options(deterministic=True)
+    assert Dataset.range(2).concatenate(one).options() == Options(deterministic=False)
     behind = two.concatenate(one).with_options(Options(deterministic=True))
     assert behind.options() == Options(deterministic=True, dataset_name="two")
 

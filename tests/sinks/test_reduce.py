@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,13 @@ async def test_what_cannot_be_called_is_refused() -> None:
         Dataset.range(3).reduce(0, function)
     with pytest.raises(TypeError):
         await Dataset.range(3).areduce(0, function)
+
+
+def test_a_function_that_ends_an_iteration_is_an_error() -> None:
+    def end(state: Any, x: Any) -> Any:
+        raise StopIteration(int(x))
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        Dataset.range(3).reduce(0, end)
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        asyncio.run(Dataset.range(3).areduce(0, end))

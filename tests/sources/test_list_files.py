@@ -118,3 +118,23 @@ def test_wrong_seed_is_refused_at_the_call() -> None:
 def test_cardinality_is_the_number_of_matches_or_unknown(folder: Path) -> None:
     known = Dataset.list_files(str(folder / "*.txt")).cardinality()
     assert known in (5, aiodata.UNKNOWN_CARDINALITY)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("[^a].txt", ["b.txt", "ä.txt"]),
+        ("[!a].txt", ["b.txt", "ä.txt"]),
+        ("[ab].txt", ["a.txt", "b.txt"]),
+        ("?.txt", ["a.txt", "b.txt", "ä.txt"]),
+        ("\\*.txt", ["*.txt"]),
+        ("x\\[1].txt", ["x[1].txt"]),
+    ],
+)
+def test_patterns_are_those_of_the_c_library(pattern: str, names: list[str], tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt", "ä.txt", "*.txt", "x[1].txt"):
+        (tmp_path / name).touch()
+    if pattern.startswith(("[^", "[!", "?")):
+        names = sorted([*names, "*.txt"], key=os.fsencode)
+    found = to_list(Dataset.list_files(f"{tmp_path}/{pattern}", shuffle=False))
+    assert [os.path.basename(os.fsdecode(path)) for path in found] == names

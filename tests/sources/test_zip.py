@@ -171,5 +171,13 @@ def test_an_error_where_a_later_input_ends_is_raised_before_the_end(count: int) 
     expected = [*pairs(*((x, x) for x in range(count))), Boom(count)]
     assert_outcomes(Dataset.zip(failing(Dataset.range(90), count), shorter), expected)
     assert_outcomes(Dataset.zip(failing(Dataset.range(90), count), shorter.map(lambda x: x)), expected)
+    through = failing(Dataset.range(90), count).filter(lambda x: x % 2 == 0 or x == count)
+    half = through.map(lambda x: x // 2)
+    ended = Dataset.range((count + 1) // 2).filter(lambda x: True)
+    assert_outcomes(Dataset.zip(half, ended), [*pairs(*((x, x) for x in range((count + 1) // 2))), Boom(count)])
     # An input that has ended is found first where it comes first.
     assert_outcomes(Dataset.zip(shorter, failing(Dataset.range(90), count)), expected[:-1])
+
+
+def test_constructors_may_be_called_on_a_readers_class() -> None:
+    assert_gives(TextLineDataset.zip(TextLineDataset.range(2), Dataset.range(2)), pairs((0, 0), (1, 1)))

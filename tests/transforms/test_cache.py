@@ -73,6 +73,16 @@ def test_a_partial_pass_keeps_nothing() -> None:
     assert seen == [0, 1, 2, 0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_passes_are_shuffled_anew_until_one_was_complete(in_rows: bool) -> None:
+    ds = Dataset.range(5)
+    cached = (ds.map(lambda x: x) if in_rows else ds).shuffle(5, seed=1).cache()
+    assert_same(first(cached, 2), i64(0, 4))
+    assert_same(to_list(cached.take(4)), i64(3, 1, 0, 4))
+    assert_same(to_list(cached.take(5)), i64(0, 1, 3, 4, 2))
+    assert_same(to_list(cached), i64(0, 1, 3, 4, 2))
+
+
 def test_take_behind_a_cache_repeats_rightly() -> None:
     assert_same(to_list(Dataset.range(5).cache().take(2).repeat(2)), i64(0, 1, 0, 1))
 
@@ -143,3 +153,9 @@ def test_no_position_is_asked_for_unless_a_state_is() -> None:
         assert next(iterator) == 0
         with pytest.raises(StateError, match="scan"):
             iterator.state_dict()
+
+
+def test_a_filename_is_refused_unless_it_is_empty() -> None:
+    assert_gives(Dataset.range(2).cache("", name="kept"), i64(0, 1))
+    with pytest.raises(ValueError, match="cache: caches in files"):
+        Dataset.range(2).cache("/tmp/cache")

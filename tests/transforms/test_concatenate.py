@@ -112,3 +112,10 @@ def test_cardinality_is_the_sum() -> None:
     assert Dataset.range(3).concatenate(endless).cardinality() == aiodata.INFINITE_CARDINALITY
     assert endless.concatenate(unknown).cardinality() == aiodata.INFINITE_CARDINALITY
     assert unknown.concatenate(endless).cardinality() == aiodata.INFINITE_CARDINALITY
+
+
+def test_chains_that_grow_from_behind_are_flat_too() -> None:
+    ds = Dataset.range(1)
+    for _ in range(5000):
+        ds = Dataset.range(1).concatenate(ds)
+    assert len(ds) == len(to_list(ds)) == 5001

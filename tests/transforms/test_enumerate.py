@@ -75,3 +75,10 @@ def test_cardinality_is_that_of_the_input() -> None:
     assert Dataset.range(5).enumerate().cardinality() == 5
     assert Dataset.range(5).repeat().enumerate().cardinality() == aiodata.INFINITE_CARDINALITY
     assert Dataset.range(5).filter(lambda x: True).enumerate().cardinality() == aiodata.UNKNOWN_CARDINALITY
+
+
+def test_it_can_have_a_name_and_its_spec_has_the_number() -> None:
+    ds = nested(3).enumerate(name="numbered")
+    assert ds.plan.title == "numbered"
+    assert ds.element_spec == (Dataset.range(1).element_spec, nested(3).element_spec)
+    assert nested(3).map(lambda x: x).enumerate().element_spec is None

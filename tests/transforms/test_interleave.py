@@ -239,3 +239,12 @@ def test_sequential_form_computes_no_more_than_is_asked_for(count: int, block: i
 
     first(Dataset.range(4).interleave(inner, cycle_length=3, block_length=block), count)
     assert sum(map(len, seen)) == count
+
+
+def test_it_can_have_a_name_and_says_whether_it_keeps_its_order() -> None:
+    ds = Dataset.range(3)
+    assert ds.interleave(Dataset.range, 2, name="mixed").plan.title == "mixed"
+    assert ds.interleave(Dataset.range, 2).element_spec is None
+    for told in (None, True, False):
+        assert ds.interleave(Dataset.range, 2, num_parallel_calls=2, deterministic=told).plan.deterministic is told
+        assert ds.interleave(Dataset.range, 2, deterministic=told).plan.deterministic is True

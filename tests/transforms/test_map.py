@@ -276,3 +276,9 @@ def test_a_vectorized_function_with_too_few_rows_fails_for_each_element_of_its_b
 def test_elements_that_do_not_fit_each_other_are_given_to_a_vectorized_function_one_by_one(calls: int | None) -> None:
     ds = Dataset.range(4).map(lambda x: np.full(x % 3, x)).map(lambda x: x + 1, calls, vectorized=True)
     assert_gives(ds, [arr([]), arr([2]), arr([3, 3]), arr([])])
+
+
+def test_arguments_stand_where_tf_data_has_them() -> None:
+    assert_gives(Dataset.range(2).map(abs, None, None, True, False, "named"), i64(0, 1))
+    with pytest.raises(ValueError, match="synchronous does not go with num_parallel_calls"):
+        Dataset.range(2).map(abs, 2, None, True)

@@ -125,3 +125,11 @@ def test_it_can_have_a_name_and_keeps_the_spec() -> None:
     ds = nested(3).repeat(2, name="epochs")
     assert ds.plan.title == "epochs"
     assert ds.element_spec == nested(3).element_spec
+
+
+def test_a_take_of_all_between_wastes_no_order() -> None:
+    for count in (-1, -2):
+        ds = Dataset.range(4).shuffle(4, seed=3).take(count).repeat(2).batch(2)
+        first, second = ([x.tolist() for x in to_list(ds)] for _ in range(2))
+        assert first == [[0, 1], [2, 3], [0, 3], [2, 1]]
+        assert second == [[0, 1], [3, 2], [0, 3], [2, 1]]
