@@ -74,9 +74,15 @@ class Window:
         self.origin: Origin | None = None
         self.pace = Tally(1)
 
-    async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
-        """Give the elements from the epoch's start or from a saved position."""
-        blocks = self.source.open(None if start is None else start["source"])
+    def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
+        """Give the elements from the epoch's start, or from a saved position, whose input is opened at once.
+
+        Then the seeds in the input stand where they stood, before anything else in the pipeline draws from them.
+        """
+        return self._elements(start, None if start is None else self.source.open(start["source"]))
+
+    async def _elements(self, start: Any, opened: AsyncIterator[Block[Any]] | None) -> AsyncIterator[Block[Any]]:
+        blocks = self.source.open() if opened is None else opened
         if start is not None:
             self.next = start["first"]
             rest = await self._restore(blocks, start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sqlite3
 import tarfile
 import time
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from aiodata import (
     NpyDataset,
     Options,
     ParquetDataset,
+    SqlDataset,
     TarDataset,
     TextLineDataset,
     TFRecordDataset,
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-NEEDS = {"ArrowDataset": "pyarrow", "ParquetDataset": "pyarrow", "TFRecordDataset": "google_crc32c"}
+NEEDS = {
+    "ArrowDataset": "pyarrow",
+    "ParquetDataset": "pyarrow",
+    "TFRecordDataset": "google_crc32c",
+    "from_sql": "aiosqlite",
+}
 """Packages of the extras, by the stages that need them."""
 
 LEFT_OUT = {stage: f"{stage} needs {package}" for stage, package in NEEDS.items() if find_spec(package) is None}
@@ -85,6 +92,10 @@ def write_files(folder: Path) -> Path:
         (folder / "0.tfrecord").write_bytes(content[:40] + b"?" + content[41:])  # a payload that is damaged
         (folder / "1.tfrecord").write_bytes(content[:-3])
         (folder / "tfrecord.gz").write_bytes(gzip.compress(content))
+    with sqlite3.connect(folder / "rows.db") as connection:
+        connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, x REAL, text TEXT)")
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", [(n, n / 2, "t" * n) for n in range(0, 140, 7)])
+    connection.close()
     (folder / "tar.gz").write_bytes(gzip.compress(tar_of(4, 4)))
     return folder
 
@@ -348,6 +359,31 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
         [Dataset.range(6), Dataset.range(10, 14), Dataset.range(20, 29)], weights=[0.5, 0.2, 0.3], seed=7
     ),
     "sample_from_datasets: failing": lambda _: Dataset.sample_from_datasets([bad(), rowed(4)], seed=1),
+    "SqlDataset": lambda path: SqlDataset("sqlite", path / "rows.db", "SELECT id, text FROM rows", (int, bytes)),
+    "SqlDataset: failing": lambda path: SqlDataset(
+        "sqlite", path / "rows.db", "SELECT id * 3, x FROM rows ORDER BY id % 4, id", (np.int8, float)
+    ),
+    "SqlDataset: wrong": lambda path: SqlDataset("sqlite", path / "rows.db", "SELECT id, x FROM rows", (int,)),
+    "from_sql": lambda path: Dataset.from_sql(f"sqlite:///{path}/rows.db", "SELECT * FROM rows", batch_rows=7),
+    "from_sql: key": lambda path: Dataset.from_sql(
+        f"sqlite:///{path}/rows.db",
+        "SELECT id, CASE WHEN x > :least THEN x END AS x FROM rows",
+        {"least": 20},
+        key="id",
+        batch_rows=6,
+    ),
+    "from_sql: key that repeats": lambda path: Dataset.from_sql(
+        f"sqlite:///{path}/rows.db", "SELECT max(id, 28) AS k FROM rows WHERE id > 21", key="k", batch_rows=3
+    ).concatenate(Dataset.from_sql(f"sqlite:///{path}/rows.db", "SELECT id / 2 / 7 AS k FROM rows", key="k")),
+    "from_sql: partitions": lambda path: Dataset.from_sql(
+        f"sqlite:///{path}/rows.db",
+        "SELECT id, x FROM rows",
+        key="id",
+        partitions=4,
+        num_parallel_reads=2,
+        batch_rows=2,
+    ),
+    "from_sql: wrong": lambda path: Dataset.from_sql(f"sqlite:///{path}/rows.db", "SELECT 1 AS x, 2 AS x"),
     "zip": lambda _: Dataset.zip(Dataset.range(9), nested(8)),
     "zip: dict of rows": lambda _: Dataset.zip({"a": rowed(7), "b": (Dataset.range(70), rowed(9).batch(2).unbatch())}),
     "zip: failing": lambda _: Dataset.zip(bad(), failing(Dataset.range(20, 29), 25, 27), Dataset.range(9)),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aiodata import Dataset
 from tests.programs import Boom
-from tests.resume.saving import FACES, along, drive, part
+from tests.resume.saving import FACES, along, drive, part, through_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,3 +119,17 @@ def test_a_failing_function_does_not_keep_the_iterator_alive() -> None:
             assert gone() is None
     finally:
         gc.enable()
+
+
+def test_two_openings_of_a_chain_of_shuffles_go_on_exactly() -> None:
+    def make() -> Dataset[Any]:
+        ds = Dataset.range(4).shuffle(3, seed=2).shuffle(2, seed=1).repeat()
+        return Dataset.sample_from_datasets([ds, ds], seed=3)
+
+    with make().iterate() as iterator:
+        straight = [int(x) for x in islice(iterator, 60)]
+    with make().iterate() as iterator:
+        for at in range(45):
+            with make().iterate(through_json(iterator.state_dict())) as restored:
+                assert [int(x) for x in islice(restored, 12)] == straight[at : at + 12], at
+            next(iterator)
