@@ -104,8 +104,9 @@ class Decompressor:
     def _next_member(self, data: bytes) -> bytes:
         if self._members:
             data = data.lstrip(b"\0")  # tar and tape tools pad with zeros; gzip ignores them
-            self._engine = zlib.decompressobj(self._bits)
-            self._begun = False
+            if data:
+                self._engine = zlib.decompressobj(self._bits)
+                self._begun = False
             return data
         raise CorruptRecordError("there is data behind the end of the ZLIB stream", self._path, offset=self._read)
 

@@ -23,8 +23,12 @@ __all__ = ["RecordSplitter", "checksum_function", "frame"]
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
-LARGEST_RECORD = 1 << 40
-"""No record is longer than a tebibyte; a length beyond it is not believed, whatever its checksum says."""
+LARGEST_RECORD = 1 << 31
+"""No record is longer than 2 GiB, as none of protobuf's is; a length beyond it is not believed, whatever its checksum
+says."""
+
+LARGE_RECORD = 1 << 24
+"""A longer one is waited for only if the file has so many bytes."""
 
 BLOCK_BYTES = 1 << 20
 """About how many bytes become one block; a longer record is a block of its own."""
@@ -73,9 +77,13 @@ class RecordSplitter:
         path: The file, for errors.
         offset: Byte of the content where the first record begins.
         number: Its number.
+        size: Gives the number of bytes of the content, None where it is not known.
     """
 
-    def __init__(self, path: str, offset: int, number: int) -> None:
+    def __init__(
+        self, path: str, offset: int, number: int, size: Callable[[str], int | None] = lambda path: None
+    ) -> None:
+        self._content_size = size
         self._crc = checksum_function("TFRecordDataset")
         self._path = path
         self._offset = offset
@@ -128,6 +136,8 @@ class RecordSplitter:
             stop = at + HEADER_BYTES + length
             if stop + FOOTER_BYTES > end:
                 self._wanted = HEADER_BYTES + length + FOOTER_BYTES
+                if length > LARGE_RECORD and not self._is_there(at - begin):
+                    error = self._damaged_length(data, at, at - begin, len(found))
                 break
             payload = data[at + HEADER_BYTES : stop]
             value = crc(payload)
@@ -147,6 +157,10 @@ class RecordSplitter:
                 found.append(payload)
             at = stop + FOOTER_BYTES
         return Cut(at - begin, found, clean=clean) if found else None, error
+
+    def _is_there(self, behind: int) -> bool:
+        size = self._content_size(self._path)
+        return size is None or self._offset + behind + self._wanted <= size
 
     def _damaged_length(self, data: bytes, at: int, behind: int, count: int) -> CorruptRecordError:
         offset = self._offset + behind

@@ -8,6 +8,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.workers import wait_out
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.tfrecord import checksum_function, frame
 from aiodata.storage.atomic import AtomicFile
@@ -62,6 +63,7 @@ class TFRecordWriter:
         self._parts: list[bytes] = []
         self._size = 0
         self._thread: ThreadPoolExecutor | None = None
+        self._failure: BaseException | None = None
         self.records = 0
         """Number of records written."""
 
@@ -92,7 +94,12 @@ class TFRecordWriter:
         self._flush(self._taken())
 
     def close(self) -> None:
-        """Complete the file and put it in its place; closing again does nothing."""
+        """Complete the file and put it in its place; closing again does nothing.
+
+        Raises:
+            OSError: The file could not be written, now or before; there is none then.
+        """
+        self._check()
         if self._target is not None:
             try:
                 self._finish(self._taken())
@@ -101,6 +108,7 @@ class TFRecordWriter:
 
     async def aclose(self) -> None:
         """Do as `close`, in the writer's thread."""
+        self._check()
         if self._target is not None:
             try:
                 await self._in_thread(self._finish, self._taken())
@@ -114,7 +122,13 @@ class TFRecordWriter:
         if target is not None:
             target.discard()
 
+    def _check(self) -> None:
+        if self._failure is not None:
+            self.discard()
+            raise OSError(f"TFRecordWriter: what was written before failed: {self._failure}") from self._failure
+
     def _open(self) -> AtomicFile:
+        self._check()
         if self._target is None:
             raise ValueError("TFRecordWriter: the writer is closed")
         return self._target
@@ -135,8 +149,13 @@ class TFRecordWriter:
         return parts
 
     def _flush(self, parts: list[bytes]) -> None:
+        target = self._open()
         data = b"".join(parts)
-        self._open().file.write(data if self._engine is None else self._engine.compress(data))
+        try:
+            target.file.write(data if self._engine is None else self._engine.compress(data))
+        except BaseException as error:
+            self._failure = error  # what is in the file now is not what was written
+            raise
 
     def _finish(self, parts: list[bytes]) -> None:
         target = self._open()
@@ -158,7 +177,12 @@ class TFRecordWriter:
     async def _in_thread(self, function: Any, parts: list[bytes]) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "aiodata-writer")
-        await asyncio.get_running_loop().run_in_executor(self._thread, function, parts)
+        writing = asyncio.get_running_loop().run_in_executor(self._thread, function, parts)
+        await wait_out(writing)  # also when cancelled: the records of others may be among the parts
+        try:
+            writing.result()
+        finally:
+            del writing  # else it, its error and this frame, which the error's traceback holds, would be a cycle
 
     def __enter__(self) -> TFRecordWriter:
         """Give the writer itself."""

@@ -21,7 +21,7 @@ async def peek(self: Dataset[T]) -> T:
 
     The dataset keeps the element's spec, for `element_spec` and `repr`, unless it knew one before. Nothing is used up:
     the next iteration gives this element too, and shuffles draw the same orders as without the look. The functions
-    before it are called once more, though.
+    before it are called once more, though, and a dataset that only a function knows does draw.
 
     Raises:
         ValueError: The dataset is empty.

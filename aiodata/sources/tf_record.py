@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +85,15 @@ def _records_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> 
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=RecordSplitter,
+        splitter=RecordSplitter if compression else partial(RecordSplitter, size=_size),
         stage="tf_record",
         first=0,
     )
     detail = path + (f", {compression}" if compression else "")
     return Dataset(Plan("tf_record", stage, detail=detail, waits=True, spec=_spec))
+
+
+def _size(path: str) -> int | None:
+    """Give the size of a regular file; of others it is not known."""
+    status = os.stat(path)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

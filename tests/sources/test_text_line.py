@@ -511,3 +511,10 @@ def test_cancelling_at_any_moment_leaves_no_file_open(how: str, tmp_path: Path) 
         asyncio.run(work(number * 0.0003))
         assert descriptors(path) == 0
     gc.collect()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, None])
+def test_zeros_behind_gzip_data_are_ignored_at_every_chunk_size(size: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "padded.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n") + bytes(9) + gzip.compress(b"three") + bytes(600))
+    assert_gives(TextLineDataset(path, "GZIP", size), [b"one", b"two", b"three"])

@@ -177,7 +177,7 @@ def test_a_file_that_is_cut_short_anywhere_is_an_error(compression: str, tmp_pat
         assert "cut short" in str(found[-1])
 
 
-@pytest.mark.parametrize("length", [2**30, 2**50, 2**64 - 1])
+@pytest.mark.parametrize("length", [2**25, 2**30, 2**50, 2**64 - 1])
 def test_an_absurd_length_allocates_nothing(length: int, tmp_path: Path) -> None:
     header = struct.pack("<Q", length)
     path = write(tmp_path / "x", content(b"good") + header + struct.pack("<I", masked(header)) + b"rest")
@@ -294,6 +294,33 @@ def test_an_exception_leaves_no_file(tmp_path: Path) -> None:
         fail()
     with pytest.raises(KeyError):
         asyncio.run(fail_later())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cancelled_write_loses_no_record_of_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with TFRecordWriter(tmp_path / "x", "GZIP") as writer:
+            tasks = [asyncio.create_task(writer.awrite(bytes([n]) * 1_200_000)) for n in range(6)]
+            await asyncio.sleep(0)
+            for task in tasks[1::2]:
+                task.cancel()
+            await asyncio.wait(tasks)
+            assert writer.records == 6
+
+    asyncio.run(main())
+    assert to_list(TFRecordDataset(tmp_path / "x", "GZIP")) == [bytes([n]) * 1_200_000 for n in range(6)]
+
+
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
+    writer = TFRecordWriter(tmp_path / "x")
+    target: Any = writer._target
+    target.file.close()
+    target.file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the writer closes it
+    with pytest.raises(OSError, match="No space"):
+        writer.write(b"x" * 2_000_000)
+    for again in (lambda: writer.write(b"more"), writer.close):
+        with pytest.raises(OSError, match="what was written before failed"):
+            again()
     assert list(tmp_path.iterdir()) == []
 
 
