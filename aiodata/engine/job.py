@@ -103,8 +103,11 @@ class Tasks:
             raise
 
     async def end(self) -> None:
-        """Cancel all jobs and wait until they have ended."""
-        await stop_all(list(self._jobs))
+        """Cancel all jobs and wait until they have ended, those too that others have started meanwhile."""
+        ended: set[Job] = set()
+        while jobs := self._jobs - ended:
+            await stop_all(list(jobs))
+            ended |= jobs
 
     async def end_guard(self) -> None:
         """Dismiss the guard; the last step of ending a run."""
