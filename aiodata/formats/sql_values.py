@@ -107,6 +107,8 @@ def _value(value: Any) -> Any:
         return _moment(value)
     if kind is dt.time and value.tzinfo is None:
         return _time_of_day(value)
+    if kind is dict:
+        return {name: _value(part) for name, part in value.items()}
     return _list(value) if kind is list else value
 
 

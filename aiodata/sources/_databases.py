@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from aiodata.errors import StructureError
 from aiodata.extras import load
@@ -29,6 +31,7 @@ _ASYNC_DRIVERS = {
 _EXTRAS = {"sqlite+aiosqlite": ("aiosqlite", "sql"), "postgresql+asyncpg": ("asyncpg", "postgres")}
 _INTERRUPT_SECONDS = 0.05
 _CANCEL_SECONDS = 5.0
+_CONNECT_SECONDS = 1.0
 _CLOSE_SECONDS = 10.0
 """How long a connection may take to say goodbye; a server that is gone never does."""
 
@@ -50,9 +53,10 @@ class Database:
         sqlalchemy = load("sqlalchemy", "sql", method)
         self.given = given
         self.is_engine = isinstance(given, asynchronous.AsyncEngine)
+        self.is_url = isinstance(given, (str, sqlalchemy.URL))
         if self.is_engine:
             self.shown = _shown(given.url)
-        elif isinstance(given, (str, sqlalchemy.URL)):
+        elif self.is_url:
             url = _parsed(given, method)
             self.shown = _shown(url)
             self.given = _usable(url, self.shown, method)
@@ -127,6 +131,24 @@ def _shown(url: Any) -> str:
     return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
 
 
+def _try_sqlite(engine: Any) -> None:
+    """Open and close a SQLite database: when it cannot be opened, aiosqlite leaves a thread that outlives the loop.
+
+    Raises:
+        OSError: There is no such file.
+        sqlite3.Error: It cannot be opened.
+    """
+    import sqlite3
+
+    arguments, options = engine.dialect.create_connect_args(engine.url)
+    try:
+        sqlite3.connect(*arguments, **options).close()
+    except sqlite3.OperationalError:
+        path = urlsplit(arguments[0]).path
+        os.stat(unquote(path, errors="surrogateescape"))  # says so if there is no such file
+        raise
+
+
 class Connection:
     """One connection to a database, used by one call at a time.
 
@@ -193,6 +215,8 @@ class Connection:
             await self._engine.dispose()
 
     async def _connect(self) -> None:
+        if self._interrupts and self._database.is_url:
+            await self._run.in_thread(_try_sqlite, self._engine)
         self._connection = await self._engine.connect()
         self._driver = (await self._connection.get_raw_connection()).driver_connection
 
@@ -207,8 +231,11 @@ class Connection:
         return await finished(asyncio.get_running_loop().create_task(call), self._stop, every)
 
     async def _stop(self, call: asyncio.Future[Any]) -> None:
-        if not self._interrupts:
-            call.cancel()
-        elif self._driver is not None:
-            with suppress(ValueError):  # it has been closed
-                await self._driver.interrupt()
+        if self._interrupts:
+            if self._driver is not None:
+                with suppress(ValueError):  # it has been closed
+                    await self._driver.interrupt()
+            return
+        if self._driver is None:  # asyncpg leaves a mess of a connection that is cancelled while it is made
+            await asyncio.wait({call}, timeout=_CONNECT_SECONDS)
+        call.cancel()

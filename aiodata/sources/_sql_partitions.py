@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
-from aiodata.errors import StructureError
+from aiodata.errors import DataError, StructureError
 from aiodata.formats.sql_values import key_from_json, key_to_json
 from aiodata.sources._databases import Connection
 from aiodata.sources._sql_rows import close, read_rows
@@ -45,6 +45,8 @@ async def read_bounds(run: Run, *, start: Any, query: Query, partitions: int) ->
     except Exception as error:
         origin = Origin(lambda: None, lambda _: query.label)
         locate(error, "from_sql", 0, origin, 0)
+        if not isinstance(error, DataError):
+            raise
         failed.append(Block.failed(error, origin))
     finally:
         await close(connection)

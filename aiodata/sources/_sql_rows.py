@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block
 from aiodata.engine.position import Origin, locate
 from aiodata.engine.workers import wait_out
-from aiodata.errors import StateError, StructureError
+from aiodata.errors import DataError, StateError, StructureError
 from aiodata.formats.sql_values import key_from_json, key_to_json, rows_of
 from aiodata.sources._databases import Connection
 
@@ -53,17 +53,13 @@ class Query:
     low: Any = None
     high: Any = None
 
-    def statement(self, quote: Callable[[str], str], begin: Any, behind: bool) -> tuple[Any, dict[str, Any]]:
-        """Give the statement for the rows from a key on, or behind it, or for all, and its parameters."""
+    def statement(self, quote: Callable[[str], str], first: Any) -> tuple[Any, dict[str, Any]]:
+        """Give the statement for the rows from a key on, None for all, and its parameters."""
         if self.key is None:
             return self._bound(self.text, {})
         key = _quoted(self.key, quote)
-        least = self.low if begin is None else begin
-        limits = {"aiodata_low": least, "aiodata_high": self.high}
-        conditions = {
-            "aiodata_low": f"{key} {'>' if behind else '>='} :aiodata_low",
-            "aiodata_high": f"{key} < :aiodata_high",
-        }
+        limits = {"aiodata_low": self.low if first is None else first, "aiodata_high": self.high}
+        conditions = {"aiodata_low": f"{key} >= :aiodata_low", "aiodata_high": f"{key} < :aiodata_high"}
         given = {name: limits[name] for name in conditions if limits[name] is not None}
         where = " AND ".join(conditions[name] for name in given)
         text = f"SELECT * FROM (\n{self.text}\n) {_ROWS}{' WHERE ' * bool(where)}{where} ORDER BY {key}"
@@ -85,7 +81,8 @@ class Query:
         from sqlalchemy import bindparam
         from sqlalchemy import text as statement_of
 
-        lists: list[Any] = [bindparam(name, expanding=True) for name, value in self.parameters.items() if type(value) is tuple]
+        names = [name for name, value in self.parameters.items() if type(value) is tuple]
+        lists: list[Any] = [bindparam(name, expanding=True) for name in names]
         return statement_of(text).bindparams(*lists), {**self.parameters, **limits}
 
 
@@ -94,20 +91,22 @@ def _quoted(key: str, quote: Callable[[str], str]) -> str:
 
 
 async def read_rows(run: Run, *, start: Any, query: Query) -> AsyncIterator[Block[Any]]:
-    """Give the rows of a query; what goes wrong takes the place of one, and is the last.
+    """Give the rows of a query.
 
-    A position is `[row, key]`: the number of the next row, and its key, if there is one. Where reading failed, the key
-    is that of the row before, and a third part has what is wrong with the next one, or nothing. If there is no such row
-    at a position where one was, the data is not what it was, and the error ends the run: to go on would lose the rest
-    in silence.
+    What is wrong with the data takes the place of a row, and is the last. But the run ends with what the database
+    raises: it may come from a connection that is lost, and then a state from before it goes on at that very row. So it
+    does if there is no such row any more.
+
+    A position is `[row, key]`: the number of the next row, and its key, if there is one. A third part is what was wrong
+    with it.
     """
     number, key, *fault = (0, None) if start is None else start
     begun, restored = number, start is not None and not fault
     counters = run.statistics.counters("from_sql")
     failed: list[Block[Any]] = []
-    reader = _Reader(query, Connection(query.database, run), key, restored, *fault)
+    reader = _Reader(query, Connection(query.database, run), *fault)
     try:
-        await reader.begin(number)
+        await reader.begin(number, key)
         while (found := await reader.read(number)) is not None:
             restored = False
             counters.elements += found.length
@@ -117,9 +116,9 @@ async def read_rows(run: Run, *, start: Any, query: Query) -> AsyncIterator[Bloc
         if restored:
             raise StateError(_gone(query.label, number))
     except Exception as error:
-        origin = _origin(partial(_failed_position, number, reader.last, reader.fault), query.label, number)
+        origin = _origin(partial(_failed_position, number, str(error)), query.label, number)
         locate(error, "from_sql", number - begun, origin, 0)
-        if restored:
+        if restored or not isinstance(error, DataError):
             raise
         failed.append(Block.failed(error, origin))
     finally:
@@ -134,34 +133,26 @@ class _Reader:
     Args:
         query: The query.
         connection: Opened here, closed elsewhere.
-        begin: The key where to begin, as JSON.
-        restored: It must be that of the first row; else it is that of the row before.
-        fault: What was found to be wrong with the key of the first row.
+        fault: What was found to be wrong with the next row before.
     """
 
-    def __init__(self, query: Query, connection: Connection, begin: Any, restored: bool, fault: str = "") -> None:
+    def __init__(self, query: Query, connection: Connection, fault: str = "") -> None:
         self.query, self.connection = query, connection
-        self.fault = fault
-        """What is wrong with the key of the next row."""
         self.first: Any = None
         """The key of the first row of the last portion, as JSON."""
-        self.last: Any = None if restored else begin
-        """The key of the last row that was given, as JSON."""
-        self._begin, self._behind = begin, not restored
+        self._fault = fault
         self._names: list[str] = []
         self._key: int | None = None
         self._previous: Any = None
         self._expected: Any = None
 
-    async def begin(self, row: int) -> None:
-        """Run the query, and go to a row: by its key, or by leaving out the rows before it."""
+    async def begin(self, row: int, first: Any) -> None:
+        """Run the query, and go to a row: by its key, as JSON, or by leaving out the rows before it."""
         self._check_fault()
         query, connection = self.query, self.connection
         quote = await connection.open()
-        key = key_from_json(self._begin)
-        self._previous, self._expected = (key, None) if self._behind else (None, key)
-        behind = self._behind and key is not None
-        names = await connection.execute(*query.statement(quote, key, behind), query.batch_rows)
+        self._expected = key_from_json(first)
+        names = await connection.execute(*query.statement(quote, self._expected), query.batch_rows)
         self._names = names
         known = ", ".join(map(repr, names))
         if unknown := [name for name in query.null_values if name not in names]:
@@ -197,7 +188,7 @@ class _Reader:
         for index, (before, key) in enumerate(pairwise([self._previous, *keys])):
             if key is None or key == before:
                 what = "NULL" if key is None else f"{key!r:.80}, as that of the row before"
-                self.fault = (
+                self._fault = (
                     f"{_place(self.query.label, number, index)}: the key {self.query.key!r} is {what}; a key must be "
                     "unique and never NULL"
                 )
@@ -205,12 +196,12 @@ class _Reader:
                 break
         if not keys:
             self._check_fault()
-        self.first, self.last, self._previous = key_to_json(keys[0]), key_to_json(keys[-1]), keys[-1]
+        self.first, self._previous = key_to_json(keys[0]), keys[-1]
         return rows
 
     def _check_fault(self) -> None:
-        if self.fault:
-            raise StructureError(self.fault)
+        if self._fault:
+            raise StructureError(self._fault)
 
 
 async def close(connection: Connection) -> None:
@@ -232,8 +223,8 @@ def _position(number: int, first: Any) -> list[Any]:
     return [number, first]
 
 
-def _failed_position(number: int, last: Any, fault: str) -> list[Any]:
-    return [number, last, fault]
+def _failed_position(number: int, fault: str) -> list[Any]:
+    return [number, None, fault]
 
 
 def _place(label: str, number: int, offset: int) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_sql"]
 
-_OWN = re.compile(r"aiodata_(last|low|high)")
+_OWN = re.compile(r"aiodata_(low|high)")
 
 
 def from_sql(
@@ -47,8 +47,8 @@ def from_sql(
 
     - integers, floats, bools: numpy scalars of 64 bits and bool. Dates: `datetime64[D]`. Dates with a time:
       `datetime64[us]`, in UTC where they have a time zone. Times of day and durations: `timedelta64[us]`.
-    - text: `str`; blobs: `bytes`; decimals: `decimal.Decimal`; arrays: numpy arrays. Others, such as UUIDs, stay as
-      the driver gives them.
+    - text: `str`; blobs: `bytes`; decimals: `decimal.Decimal`; arrays: numpy arrays; JSON that the driver has
+      decoded: dicts and arrays. Others, such as UUIDs, stay as the driver gives them.
     - NULL: None, in every column. `batch` does not stack None with values; `null_values` avoids that.
 
     SQLite has no types for columns: dates are text there, and a column of type NUMERIC may have integers and floats,
@@ -70,7 +70,7 @@ def from_sql(
         key: A column of the result by which it is ordered and resumed: unique as the database compares its values, and
             never NULL. The query becomes a subquery, so that an index on the column can be used.
         partitions: Divide the rows into so many parts of equally wide ranges of `key`, which must be a column of
-            numbers, each part with a connection and a query of its own. Parts without keys between them are left out.
+            numbers, each part with a connection and a query of its own. Of two numbers there are two parts at most.
             The parts give a row each in turn, each in the key's order. Every row is in one part; but the connections
             see the data as it is when each of them begins.
         num_parallel_reads: Partitions to read at once, the next one following when one ends; None means all.
@@ -82,7 +82,8 @@ def from_sql(
         ImportError: SQLAlchemy or the database's driver is not installed.
         TypeError, ValueError: An argument is not what it must be; or parameters are missing, or not in the query.
         Exception: While iterating: what SQLAlchemy or the driver raises if the database cannot be reached, the
-            connection is lost, or the query is wrong. It is the last element.
+            connection is lost, or the query is wrong or fails. It ends the iteration, `ignore_errors` or not; a state
+            from before it goes on at the row that could not be read.
         StructureError: While iterating: columns have the same name, or there is none of a name that was given; a key
             is NULL or not unique; the rows end there. Or an integer does not fit 64 bits; the next row follows.
 

@@ -13,7 +13,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT_SECONDS = 75  # below the time at which faulthandler ends the whole test run
-COVERED = {"flights.py", "images_from_tar.py", "parquet.py", "resume.py", "text_vocabulary.py"}
+COVERED = {"flights.py", "images_from_tar.py", "parquet.py", "resume.py", "sql_to_batches.py", "text_vocabulary.py"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS + 10)]
 
@@ -109,3 +109,16 @@ def test_parquet_adds_up_what_the_csv_files_say(tmp_path: Path) -> None:
     assert len(re.findall(r"^(AA|DL|UA): .* minutes late on average$", printed, re.MULTILINE)) == 3
     assert "the sums are those of the CSV files" in printed
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sql_to_batches_goes_on_in_the_middle_of_a_query(tmp_path: Path) -> None:
+    pytest.importorskip("aiosqlite", reason="SQL needs aiosqlite")
+    printed = run_example("sql_to_batches.py", "--airport", "EWR", "--miles", "800", cwd=tmp_path)
+    assert "value by value" in printed
+    expected = [0, 0, 0]
+    for path in EXAMPLES.glob("data/flights/*.csv"):
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            flight = line.split(",")
+            if flight[12] == "EWR" and int(flight[15]) >= 800:
+                expected = [expected[0] + 1, expected[1] + int(flight[15]), expected[2] + int(flight[8] or 0)]
+    assert "EWR: {:,} flights, {:,} miles, {:,} minutes late".format(*expected) in printed

@@ -160,6 +160,7 @@ VALUES: list[tuple[Any, Any]] = [
     ([], objects()),
     ([[1.5, 2.5], [3.5, 4.5]], arr([[1.5, 2.5], [3.5, 4.5]], float)),
     (["a", None], objects("a", None)),
+    ({"a": 1, "b": [{"c": None}]}, {"a": np.int64(1), "b": objects({"c": None})}),
 ]
 
 
@@ -230,7 +231,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"parameters": {1: 1}}, TypeError, "parameters must be a dict"),
     ({"query": "SELECT :x, :y", "parameters": {"x": 1}}, ValueError, "the query has :y"),
     ({"parameters": {"x": 1}}, ValueError, "no :x"),
-    ({"query": "SELECT :aiodata_last", "parameters": {"aiodata_last": 1}}, ValueError, ":aiodata_last"),
+    ({"query": "SELECT :aiodata_low", "parameters": {"aiodata_low": 1}}, ValueError, ":aiodata_low"),
     ({"key": ""}, TypeError, "key"),
     ({"key": 1}, TypeError, "key"),
     ({"key": "id", "partitions": 0}, ValueError, "partitions"),
@@ -301,6 +302,9 @@ def test_mistakes_in_a_query_show_when_it_is_iterated(
     assert isinstance(found, error)
     assert message in str(found)
     assert found.__notes__[-1] == f"in from_sql, element 0, from {query} row 0"
+    if error is not StructureError:  # who leaves out bad rows does not want a lost database to look like an end
+        with pytest.raises(error):
+            to_list(sql(path, query).ignore_errors())
     assert len(to_list(sql(path))) == 2
 
 
@@ -312,6 +316,8 @@ def test_what_a_query_writes_is_not_kept(tmp_path: Path) -> None:
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     (error,) = outcomes(sql(tmp_path / "none.db"))
+    assert (type(error), error.filename) == (FileNotFoundError, str(tmp_path / "none.db"))
+    (error,) = outcomes(sql(tmp_path))
     assert "unable to open database file" in str(error)
     assert list(tmp_path.iterdir()) == []
     path = database(tmp_path / "a?b#c%41.db", rows=1)
