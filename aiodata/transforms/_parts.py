@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Parts", "TOLERANCE", "exact_sizes"]
+__all__ = ["BEYOND", "Parts", "TOLERANCE", "exact_sizes"]
 
 TOLERANCE = 1e-6
 """Fractions that add up to 1 but for so much are all of it; sums of such numbers are seldom exact."""

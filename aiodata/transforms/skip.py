@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiodata.checks import check_integer
 from aiodata.engine.block import Block, Failure, no_blocks
 from aiodata.engine.plan import INFINITE, UNKNOWN
-from aiodata.engine.position import Origin
+from aiodata.engine.position import cursor
 from aiodata.spec import same
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.dataset import Dataset
-    from aiodata.engine.position import Cursor
+    from aiodata.engine.position import Origin
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
 
@@ -55,29 +55,32 @@ def _count(available: int, least: int) -> int:
     return 0 if least < 0 else max(0, available - least)
 
 
-def _skip(run: Run, source: Source, *, start: Cursor | None, count: int) -> AsyncIterator[Block[Any]]:
+def _skip(run: Run, source: Source, *, start: Any, count: int) -> AsyncIterator[Block[Any]]:
     if count < 0:
         return no_blocks()
-    return _behind(run, source.open(start), count if start is None else 0)
+    left, at = start or (count, None)
+    return _behind(run, source.open(at), left)
 
 
-async def _behind(run: Run, blocks: AsyncIterator[Block[Any]], count: int) -> AsyncIterator[Block[Any]]:
-    failed = 0
+async def _behind(run: Run, blocks: AsyncIterator[Block[Any]], left: int) -> AsyncIterator[Block[Any]]:
     async for block in blocks:
         rest = block
-        while count and (skipped := rest.chunk(min(count, 256))) is not None:
-            count -= skipped.length or 0
-            for failure in skipped.computed or ():
-                if failure.__class__ is Failure:
-                    yield Block(Origin(_begin), failed, computed=[failure])
-                    failed += 1
+        while left and (skipped := rest.chunk(min(left, 256))) is not None:
+            for index, element in enumerate(skipped.computed or ()):
+                if element.__class__ is Failure:
+                    yield Block(_origin(skipped, index, left - index), computed=[element])
+            left -= skipped.length or 0
             await run.breathe()
-        if count:
-            continue
-        rest = rest.remainder()
-        yield rest.moved(rest.origin.within(rest.here(), rest.offset))
+        if not left:
+            rest = rest.remainder()
+            yield rest.moved(_origin(rest, 0, 0))
 
 
-def _begin() -> None:
-    """Give the position of a skip that failed: opening there skips, and fails, again."""
-    return None
+def _origin(block: Block[Any], index: int, left: int) -> Origin:
+    """Give the origin of a block's element, at which so many elements are left to skip."""
+    offset = block.offset + index
+    return block.origin.within(partial(_position, left, partial(cursor, block.origin, offset)), offset)
+
+
+def _position(left: int, here: Callable[[], Any]) -> Any:
+    return [left, here()]

@@ -17,7 +17,7 @@ from aiodata.engine.plan import INFINITE, UNKNOWN, needs_loop
 from aiodata.random import Seeds, get_seed
 from aiodata.spec import same
 from aiodata.transforms._frozen import frozen, to_open
-from aiodata.transforms._parts import TOLERANCE, Parts, exact_sizes
+from aiodata.transforms._parts import BEYOND, TOLERANCE, Parts, exact_sizes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -84,10 +84,13 @@ def split(
     source = frozen(self.plan)
     seeds = Seeds(*_apart(get_seed(seed), source), reshuffle=False)
     shown = f"{numbers}" if seed is None else f"{numbers}, seed={seed}"
+    own = [[part] for part in range(len(numbers))]
+    if left is not None and not left[-1]:
+        own[-1].append(BEYOND)  # an error may make more elements than are known; they belong somewhere
     parts = [
         self.then(
             "split",
-            partial(_split, seeds=seeds, left=left, fractions=numbers, part=part),
+            partial(_split, seeds=seeds, left=left, fractions=numbers, own=own[part]),
             inputs=[source],
             detail=f"{part} of {shown}",
             count=partial(_count, own=count),
@@ -155,32 +158,32 @@ def _split(
     seeds: Seeds,
     left: list[int] | None,
     fractions: list[float],
-    part: int,
+    own: list[int],
 ) -> AsyncIterator[Block[Any]]:
     pair, number, cursor = seeds.seeds, 0, None
     if start is not None:
         pair, number, left, cursor = tuple(start["pair"]), start["number"], start["left"], start["source"]
         seeds.restore(run.restored, [*pair, 0])
     blocks = source.open_inner(to_open(source.plan, pair[1]), cursor)
-    return _own(blocks, Parts(pair, number, left, fractions), part, pair)
+    return _own(blocks, Parts(pair, number, left, fractions), own, pair)
 
 
 async def _own(
-    blocks: AsyncIterator[Block[Any]], parts: Parts, part: int, pair: tuple[int, int]
+    blocks: AsyncIterator[Block[Any]], parts: Parts, own: list[int], pair: tuple[int, int]
 ) -> AsyncIterator[Block[Any]]:
     async for block in blocks:
         origin = block.origin.within(partial(_position, pair, *parts.mark(), block.here()), block.offset)
         if block.columns is not None and block.length is not None:
-            rows = np.flatnonzero(parts.take(block.length) == part)
+            rows = np.flatnonzero(np.isin(parts.take(block.length), own))
             origin.place = partial(_place, origin.place, rows)
             yield Block(origin, columns=take_columns(block.columns, rows), length=len(rows))
         else:
             kept = array("L")
             origin.place = partial(_place, origin.place, kept)
-            yield Block(origin, rows=_picked(block.rows(), parts, part, kept))
+            yield Block(origin, rows=_picked(block.rows(), parts, own, kept))
 
 
-def _picked(rows: Iterator[Any], parts: Parts, part: int, kept: array[int]) -> Iterator[Any]:
+def _picked(rows: Iterator[Any], parts: Parts, own: list[int], kept: array[int]) -> Iterator[Any]:
     ahead = parts.ahead
     done = 0
 
@@ -189,7 +192,7 @@ def _picked(rows: Iterator[Any], parts: Parts, part: int, kept: array[int]) -> I
         while True:
             if not ahead:
                 parts.refill()
-            wanted = ahead[-1] == part
+            wanted = ahead[-1] in own
             try:
                 element = next(rows, parts)
             except Exception:

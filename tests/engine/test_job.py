@@ -22,7 +22,7 @@ async def test_a_job_that_another_starts_while_it_ends_is_ended_too() -> None:
         try:
             await wait("first")
         finally:
-            tasks.spawn(lambda: wait("second"), log.append)
+            tasks.spawn(lambda: wait("second"), lambda error: None)
             await asyncio.sleep(0)
 
     tasks.spawn(opener, lambda error: None)

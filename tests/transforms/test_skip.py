@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.programs import (
     i64,
     nested,
     nested_rows,
+    pull_all,
 )
 
 
@@ -88,3 +90,16 @@ def test_it_can_have_a_name_and_keeps_the_spec() -> None:
     ds = nested(3).skip(2, name="rest")
     assert ds.plan.title == "rest"
     assert ds.element_spec == nested(3).element_spec
+
+
+def test_goes_on_exactly_behind_an_error_in_a_later_epoch() -> None:
+    def make() -> Dataset[Any]:
+        return failing(Dataset.range(4), 0, 2).shuffle(4, seed=1).skip(2).repeat(4)
+
+    with make().iterate() as iterator:
+        straight = pull_all(iterator)
+    with make().iterate() as iterator:
+        for at in range(len(straight)):
+            with make().iterate(iterator.state_dict()) as restored:
+                assert_same(pull_all(restored), straight[at:])
+            pull_all(islice(iterator, 1))

@@ -637,3 +637,11 @@ def test_a_state_of_one_part_is_not_one_of_another() -> None:
         state = iterator.state_dict()
     with pytest.raises(aiodata.errors.StateError, match="stage 1 was split"):
         two.iterate(state)
+
+
+@pytest.mark.parametrize("how", [[0.5, 0.5], [1, 1]])
+def test_what_an_error_makes_more_than_is_known_is_in_the_last_part(how: Any) -> None:
+    ds = failing(Dataset.range(4), 0).batch(2)  # an error, then [1, 2] and [3]; two are known
+    found = [outcomes(part) for part in ds.split(how, seed=1)]
+    assert sum(map(len, found)) == 3
+    assert found[1][-1].tolist() == [3]
