@@ -21,6 +21,7 @@ __all__ = [
     "pack_like",
     "paths",
     "same_structure",
+    "unshared",
     "unsigned_or_objects",
 ]
 
@@ -99,6 +100,23 @@ def _rebuild(x: Any, convert: Callable[[Any], Any]) -> Any:
     # A list, because map would take a StopIteration out of `convert` for the end.
     parts = [convert(part) for part in x]
     return type(x)._make(parts) if hasattr(x, "_fields") else tuple(parts)
+
+
+def unshared(x: Any) -> Any:
+    """Give an element whose dicts are its own, for one that is kept or given again; the leaves are shared.
+
+    >>> kept = {"a": 1}
+    >>> given = unshared(kept)
+    >>> given["a"] = 2
+    >>> kept
+    {'a': 1}
+    """
+    kind = type(x)
+    if kind in PLAIN or not isinstance(x, (tuple, dict)):
+        return x
+    if isinstance(x, tuple) and not any(isinstance(part, (tuple, dict)) for part in x):
+        return x
+    return _rebuild(x, unshared)
 
 
 def paths(x: Any) -> list[str]:

@@ -24,7 +24,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
     there are no checksums, so that only damage to the form of the data is found.
 
     Memory: for each open file one record batch of the chosen columns, as large as the writer has made it, and two
-    pieces of about 1 MiB of rows. A state holds the file, the record batch and the row; a stream is read again from its
+    pieces of about 2 MiB of rows. A state holds the file, the record batch and the row; a stream is read again from its
     start.
 
     Args:

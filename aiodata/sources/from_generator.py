@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Genera
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aiodata.engine.block import Block, Failure, Skipped, Tally, counted, pull, resumable
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
@@ -14,7 +16,7 @@ from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 from aiodata.functions import name_of
 from aiodata.sources._signature import conform, signature_of
 from aiodata.spec import spec_text
-from aiodata.structure import PLAIN, normalize
+from aiodata.structure import PLAIN, map_structure, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,7 @@ __all__ = ["from_generator"]
 
 LARGEST_BLOCK = 256
 _NOWHERE = Origin(lambda: None)
+_SCALARS = PLAIN - {np.ndarray}
 
 
 def from_generator(
@@ -42,7 +45,8 @@ def from_generator(
     It is called anew for each iteration, at the first element that is asked for. What it gives may be iterated by
     `for` or by `async for`; it is closed when the iteration ends. An exception ends it.
 
-    Without a signature elements are taken as they are; a list becomes a tuple. With one, numbers and array-likes
+    Without a signature elements are taken as they are, but arrays are copied, for many generators fill the same one
+    again (read-only ones are not); a list becomes a tuple. With one, numbers and array-likes
     become arrays and numpy scalars of the declared dtypes, and `element_spec` is known. An element that does not fit
     is an error in its place, and the next one comes. A list is an array then, not a structure.
 
@@ -168,15 +172,24 @@ def _element(value: Any) -> Any:
     return normalize(value)
 
 
+def _own(element: Any) -> Any:
+    """Copy the arrays of an element that the generator could still change: many fill the same one again."""
+    return map_structure(_copy_of, element) if element.__class__ not in _SCALARS else element
+
+
+def _copy_of(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, np.ndarray) and leaf.flags.writeable else leaf
+
+
 def _elements(iterator: Iterator[Any], label: str, taken: int, convert: Callable[[Any], Any]) -> Iterator[Any]:
     done = 0
-    plain = PLAIN if convert is _element else ()
+    plain = _SCALARS if convert is _element else ()
 
     def taking() -> Iterator[Any]:
         nonlocal done
         try:
             for value in iterator:
-                element = value if value.__class__ in plain else convert(value)
+                element = value if value.__class__ in plain else _own(convert(value))
                 done += 1
                 yield element
         except Exception as error:
@@ -200,7 +213,7 @@ async def _await_each(
             try:
                 element = await anext(iterator)
                 given = True
-                block: Block[Any] = Block(origin, computed=[convert(element)])
+                block: Block[Any] = Block(origin, computed=[_own(convert(element))])
             except StopAsyncIteration:
                 return
             except Exception as error:

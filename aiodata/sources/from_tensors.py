@@ -10,6 +10,7 @@ from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin
 from aiodata.spec import spec_of
+from aiodata.structure import unshared
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,7 +49,7 @@ def from_tensors(cls: type[Dataset[Any]], tensors: Any, name: str | None = None)
 
 async def _one(run: Run, *, start: int | None, element: Any) -> AsyncIterator[Block[Any]]:
     if start is None:
-        yield Block(Origin(_begin), computed=[element])
+        yield Block(Origin(_begin), computed=[unshared(element)])
 
 
 def _begin() -> None:

@@ -31,7 +31,7 @@ class NpyDataset(Dataset[Any]):
     r"""The rows of `.npy` files, one element for each, and of `.npz` files, as dicts by the names of their arrays.
 
     Rows are what `numpy.load(path)[row]` gives, but text is `str` and `bytes`; big-endian data stays so. They are
-    read about 1 MiB at a time, by the run's own threads, and passed on as columns; so are those of compressed `.npz`
+    read about 2 MiB at a time, by the run's own threads, and passed on as columns; so are those of compressed `.npz`
     files, which `numpy.load` reads whole. An array in Fortran's order is mapped into memory, as its rows are all over
     the file; within a `.npz` file it is read whole. Memory: a few MiB, or a row, for each open file. A state holds
     the file and the number of the next row.

@@ -11,7 +11,7 @@ from aiodata.columns import freeze, slice_columns
 from aiodata.engine.block import Block
 from aiodata.engine.position import Origin
 from aiodata.spec import generalized, row_spec, spec_of
-from aiodata.structure import PLAIN
+from aiodata.structure import PLAIN, unshared
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -53,7 +53,7 @@ async def _held(run: Run, *, start: int | None, elements: Any, count: int) -> As
         stop = min(count, begin + LARGEST_BLOCK)
         origin = Origin(partial(int, begin))
         if isinstance(elements, list):
-            yield Block(origin, computed=elements[begin:stop], clean=True)
+            yield Block(origin, computed=list(map(unshared, elements[begin:stop])), clean=True)
         else:
             yield Block(origin, columns=slice_columns(elements, begin, stop), length=stop - begin)
 

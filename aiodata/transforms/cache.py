@@ -10,6 +10,7 @@ from aiodata.columns import freeze
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.position import Origin
 from aiodata.spec import same
+from aiodata.structure import PLAIN, unshared
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
@@ -136,7 +137,9 @@ async def _kept(store: _Store, blocks: list[_Kept], index: int) -> AsyncGenerato
         if kept.elements is None:
             block = Block(origin, columns=kept.columns, length=kept.length)
         else:
-            block = Block(origin, computed=kept.elements)
+            whole = PLAIN.issuperset(map(type, kept.elements))
+            rows = kept.elements if whole else map(unshared, kept.elements)
+            block = Block(origin, rows=iter(rows), length=kept.length)
         behind = index - (first - kept.length)
         yield block.drop(behind)[0] if behind > 0 else block
 
@@ -200,7 +203,7 @@ class _Pass:
         def keeping() -> Iterator[Any]:
             try:
                 for element in rows:
-                    elements.append(freeze(element))
+                    elements.append(unshared(freeze(element)))
                     kept.length += 1
                     self.kept += 1
                     self.seen += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block, Skipped, Tally
 from aiodata.engine.position import Origin, locate
 from aiodata.functions import applied, as_error, name_of
-from aiodata.structure import normalize
+from aiodata.structure import normalize, unshared
 from aiodata.transforms._keys import as_key, check_plain, keyed
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Reduction:
             try:
                 if key not in self.states:
                     self.states[key] = normalize(self.reducer.init_func(as_key(key)))
-                self.states[key] = normalize(self.reducer.reduce_func(self.states[key], element))
+                self.states[key] = normalize(self.reducer.reduce_func(unshared(self.states[key]), element))
             except Exception as error:
                 failure = as_error(error)
                 locate(failure, self.label, self.read.count - 1, origin, ahead + self.read.count - 1)

@@ -14,7 +14,7 @@ from aiodata.engine.position import locate
 from aiodata.errors import StructureError
 from aiodata.functions import as_error, check_callable, is_coroutine_function, name_of
 from aiodata.spec import TensorSpec, generalized, spec_of, spec_text
-from aiodata.structure import PLAIN, normalize
+from aiodata.structure import PLAIN, normalize, unshared
 from aiodata.values import decode, encode
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Scan:
             try:
                 for element in rows:
                     try:
-                        self.state, output = self._settled(function(self.state, element))
+                        self.state, output = self._settled(function(unshared(self.state), element))
                     except Exception as error:
                         failure = as_error(error)
                         locate(failure, self.label, self.number + number - done, origin, offset + number)

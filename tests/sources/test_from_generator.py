@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import aiodata
-from aiodata import Dataset
+from aiodata import Dataset, TensorSpec
 from tests.programs import (
     Boom,
     Pair,
@@ -220,3 +220,23 @@ def test_two_iterators_have_a_generator_each() -> None:
 async def test_sync_and_async_faces_agree() -> None:
     ds = Dataset.from_generator(numbers, args=(9,)).batch(2)
     assert_same(await collect(ds), [arr([0, 1]), arr([2, 3]), arr([4, 5]), arr([6, 7]), arr([8])])
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_generator_may_fill_the_same_array_again(later: bool) -> None:
+    def refill() -> Iterator[Any]:
+        buffer = np.zeros(2, np.int64)
+        for x in range(3):
+            buffer[:] = x
+            yield {"x": buffer}
+
+    async def refill_later() -> AsyncIterator[Any]:
+        for element in refill():
+            yield element
+
+    ds = Dataset.from_generator(refill_later if later else refill).batch(3)
+    for expected in (ds, ds.cache(), ds.prefetch(2)):
+        assert_same(to_list(expected), [{"x": arr([[0, 0], [1, 1], [2, 2]])}])
+    signature = {"x": TensorSpec((2,), np.int64)}
+    declared = Dataset.from_generator(refill, output_signature=signature).shuffle(1).batch(3)
+    assert_same(to_list(declared), [{"x": arr([[0, 0], [1, 1], [2, 2]])}])

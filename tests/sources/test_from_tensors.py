@@ -71,3 +71,11 @@ def test_in_place_steps_do_not_change_the_next_pass() -> None:
 def test_cardinality_is_one() -> None:
     assert Dataset.from_tensors(arr([1, 2, 3])).cardinality() == 1
     assert_same(len(Dataset.from_tensors(np.int64(1))), 1)
+
+
+def test_a_later_step_that_changes_a_dict_does_not_change_the_element() -> None:
+    def spoil(element: Any) -> Any:
+        element["x"] += 1
+        return element
+
+    assert_gives(Dataset.from_tensors({"x": 1}).repeat(2).map(spoil), [{"x": 2}, {"x": 2}])

@@ -132,7 +132,7 @@ def test_large_files_make_several_blocks_of_bounded_size(order: Any, kind: str, 
         assert sum(1 for _ in iterator) == 6000
         (counters,) = [entry for entry in iterator.statistics() if entry["stage"] == "npy"]
     assert counters["elements"] == 6000
-    assert counters["blocks"] == 5
+    assert counters["blocks"] == 3
     assert counters["bytes_read"] == array.nbytes
 
 

@@ -159,3 +159,17 @@ def test_a_filename_is_refused_unless_it_is_empty() -> None:
     assert_gives(Dataset.range(2).cache("", name="kept"), i64(0, 1))
     with pytest.raises(ValueError, match="cache: caches in files"):
         Dataset.range(2).cache("/tmp/cache")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_later_step_that_changes_dicts_does_not_change_cached_ones(rows: bool) -> None:
+    def spoil(element: Any) -> Any:
+        element["x"] = element["x"] * 100
+        element["in"][0]["y"] = -1
+        return element
+
+    columns = Dataset.from_tensor_slices({"x": np.arange(3), "in": ({"y": np.arange(3)},)})
+    ds = (columns.map(lambda element: element) if rows else columns).cache().map(spoil)
+    expected = [{"x": np.int64(100 * n), "in": ({"y": -1},)} for n in range(3)]
+    for _ in range(3):
+        assert_same(to_list(ds), expected)

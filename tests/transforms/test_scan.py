@@ -284,3 +284,15 @@ def test_reads_no_further_than_needed() -> None:
 
     assert_same(to_list(Dataset.range(100).scan(0, step).take(2)), i64(0, 1))
     assert calls == [0, 1]
+
+
+def test_a_function_that_changes_its_state_in_place_changes_nothing_else() -> None:
+    def count(state: Any, x: Any) -> Any:
+        state["n"] += 1
+        if x == 1:
+            raise Boom(int(x))
+        return state, state["n"]
+
+    ds = Dataset.range(3).scan({"n": np.int64(0)}, count)
+    for _ in range(2):
+        assert_outcomes(ds, [np.int64(1), Boom(1), np.int64(2)])
