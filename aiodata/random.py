@@ -10,15 +10,16 @@ import os
 import random
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiodata.philox import WordStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["PairSource", "Seeds", "get_inner_seed", "get_seed", "implicit_seeds", "set_seed"]
+__all__ = ["PairSource", "Seeds", "get_inner_seed", "get_seed", "implicit_seeds", "seeded", "set_seed"]
 
 _MAX31 = 2**31 - 1
 _DEFAULT_GLOBAL = 87654321
@@ -85,6 +86,27 @@ def get_seed(op_seed: int | None) -> tuple[int, int]:
             own = state[1].randint(0, _MAX31)
     pair = (seed % _MAX31, own % _MAX31)
     return pair if pair != (0, 0) else (0, _MAX31)
+
+
+def seeded(function: Callable[..., Any], seed: int | None = None) -> Callable[..., Any]:
+    """Give a function that makes datasets, with tf.data's seeds for the random nodes without one that it makes.
+
+    There the function is traced once: their implicit op seeds are counted from 0, beside the global seed at that time,
+    and none is taken from those of the nodes outside. Without a global seed it is handed back as it is.
+
+    Args:
+        function: The function.
+        seed: What to take for the global seed; None takes the one that is set.
+    """
+    counted = _counted.get()
+    if seed is None:
+        seed = counted[0] if counted is not None else _global[0] if _global is not None else None
+    return function if seed is None else partial(_counting, seed, function)
+
+
+def _counting(seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    with implicit_seeds(seed):
+        return function(*arguments)
 
 
 def get_inner_seed(op_seed: int | None) -> tuple[int, int]:

@@ -197,7 +197,15 @@ def test_seeds_restored_from_several_positions_keep_all_draws() -> None:
 
 
 def test_public_names() -> None:
-    assert aio_random.__all__ == ["PairSource", "Seeds", "get_inner_seed", "get_seed", "implicit_seeds", "set_seed"]
+    assert aio_random.__all__ == [
+        "PairSource",
+        "Seeds",
+        "get_inner_seed",
+        "get_seed",
+        "implicit_seeds",
+        "seeded",
+        "set_seed",
+    ]
 
 
 # --- processes --------------------------------------------------------------------------------------------------

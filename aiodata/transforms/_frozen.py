@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.plan import Plan, plan_of
-from aiodata.random import PairSource, implicit_seeds
+from aiodata.functions import is_coroutine_function
+from aiodata.random import PairSource, implicit_seeds, seeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +104,8 @@ class _Copies:
         if self._seed is not None and maker in given:
             made = given[maker]
             changed[maker] = _Repeating(made.function if isinstance(made, _Repeating) else made, self._seed)
+        elif self._seed is not None and plan.name == "map" and not is_coroutine_function(given["function"]):
+            changed["function"] = seeded(given["function"], self._seed)  # it may make datasets that are opened later
         return partial(plan.stage, **changed) if changed else plan.stage
 
     def _value(self, value: Any) -> Any:

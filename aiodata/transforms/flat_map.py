@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.functions import check_callable, name_of
+from aiodata.random import seeded
 from aiodata.transforms._cycle import cycle
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def flat_map(self: Dataset[Any], map_func: Callable[..., Dataset[R]], name: str 
     Source: `tf.data.Dataset.flat_map`.
     """
     check_callable(map_func, "flat_map", "map_func")
-    stage = partial(cycle, function=map_func, label=f"flat_map({name_of(map_func)})", length=1, block_length=1)
+    stage = partial(cycle, function=seeded(map_func), label=f"flat_map({name_of(map_func)})", length=1, block_length=1)
     return self.then("flat_map", stage, detail=name_of(map_func), title=name)

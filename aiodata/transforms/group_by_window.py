@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.checks import check_integer
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.functions import name_of
+from aiodata.random import seeded
 from aiodata.transforms._grouping import grouping
 from aiodata.transforms._keys import check_plain
 
@@ -99,7 +100,7 @@ def windows_by_key(
         grouping,
         parent=dataset,
         key_func=key_func,
-        reduce_func=reduce_func,
+        reduce_func=seeded(reduce_func),
         size_func=size_func,
         label=label,
     )

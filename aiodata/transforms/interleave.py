@@ -9,6 +9,7 @@ from aiodata.checks import check_integer, check_parallelism
 from aiodata.engine.plan import AUTOTUNE, INFINITE, UNKNOWN
 from aiodata.functions import check_callable, name_of
 from aiodata.options import available_cores
+from aiodata.random import seeded
 from aiodata.transforms._cycle import cycle
 from aiodata.transforms._parallel_cycle import parallel_cycle
 
@@ -69,11 +70,11 @@ def interleave(
         raise ValueError(f"interleave: num_parallel_calls ({calls}) must not be above cycle_length ({length})")
     label = f"interleave({name_of(map_func)})"
     detail = f"{name_of(map_func)}, cycle_length={length}, block_length={run_length}"
-    stage = partial(cycle, function=map_func, label=label, length=length, block_length=run_length)
+    stage = partial(cycle, function=seeded(map_func), label=label, length=length, block_length=run_length)
     if calls is not None:
         stage = partial(
             parallel_cycle,
-            function=map_func,
+            function=seeded(map_func),
             label=label,
             length=length,
             block_length=run_length,

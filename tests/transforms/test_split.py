@@ -645,3 +645,23 @@ def test_what_an_error_makes_more_than_is_known_is_in_the_last_part(how: Any) ->
     found = [outcomes(part) for part in ds.split(how, seed=1)]
     assert sum(map(len, found)) == 3
     assert found[1][-1].tolist() == [3]
+
+
+def test_datasets_that_map_makes_do_not_overlap() -> None:
+    def decade(i: Any) -> Dataset[Any]:
+        return Dataset.range(int(i) * 10, int(i) * 10 + 10).shuffle(10)
+
+    def same(ds: Any) -> Any:
+        return ds
+
+    for ds in (
+        Dataset.range(10).map(decade).flat_map(same),
+        Dataset.range(10).map(decade, num_parallel_calls=2).interleave(same, 3),
+        Dataset.range(100).window(10).map(lambda window: window.shuffle(10)).flat_map(same),
+    ):
+        for _ in range(2):
+            one, other = ({int(x) for x in to_list(part)} for part in ds.split([0.5, 0.5], seed=1))
+            assert one.isdisjoint(other)
+            assert one | other == set(range(100))
+        first, _ = ds.split([0.5, 0.5], seed=1)
+        assert sorted(map(int, to_list(first))) == sorted(map(int, to_list(first)))
