@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -101,6 +100,7 @@ class SqliteQuery:
             sqlite3.Error: The query cannot be run.
         """
         import sqlite3
+        from pathlib import Path
 
         # Mode `rw` and not `ro`: what a crash has left has to be undone before reading. It creates no file.
         uri = self.path if self.path.startswith("file:") else f"{Path(self.path).absolute().as_uri()}?mode=rw"

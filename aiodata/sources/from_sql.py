@@ -13,10 +13,7 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.engine.plan import Plan
 from aiodata.extras import load
-from aiodata.sources._databases import Database
 from aiodata.sources._queries import shown
-from aiodata.sources._sql_partitions import partition, read_bounds
-from aiodata.sources._sql_rows import Query
 
 if TYPE_CHECKING:
     from aiodata.dataset import Dataset
@@ -99,6 +96,11 @@ def from_sql(
 
     Source: an addition; `tfio.experimental.IODataset.from_sql` reads PostgreSQL. `aiodata.SqlDataset` is tf.data's.
     """
+    # What reads databases needs much of the standard library, which costs other programs nothing so.
+    from aiodata.sources._databases import Database
+    from aiodata.sources._sql_partitions import partition, read_bounds
+    from aiodata.sources._sql_rows import Query
+
     source = Database(database, "from_sql")
     given = _check_parameters(query, parameters)
     values = _check_null_values(null_values)
