@@ -21,9 +21,10 @@ class Row:
         figures: One a round, in `unit`.
         unit: Such as "us/element".
         beside: The competitor that `ratio` divides by.
-        ratio: Median over the rounds of this figure over the competitor's of the same round.
+        ratio: Median over the rounds of the time that this took over what the competitor took in the same round.
         limit: What the ratio, or without one the figure, may be at most.
         take: How the rounds make one figure.
+        stage: Rows that name a stage make a table of their own, with a line for each stage.
     """
 
     what: str
@@ -33,6 +34,7 @@ class Row:
     ratio: float | None = None
     limit: float | None = None
     take: str = "median"
+    stage: str = ""
 
     @property
     def figure(self) -> float:

@@ -29,6 +29,9 @@ NAMES = {
     "import": "import_time",
     "flights": "flights",
     "memory-use": "memory_use",
+    "stages": "stages",
+    "formats": "formats",
+    "memory-formats": "memory_formats",
 }
 
 
@@ -53,14 +56,20 @@ def main() -> int:
         return 0
     print(_heading(arguments.rounds))
     missed = []
+    tables: dict[str, dict[str, list[Row]]] = {}
     for name in arguments.names or NAMES:
         command = [sys.executable, __file__, name, "--json", "--rounds", str(arguments.rounds)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         for fields in json.loads(done.stdout):
             row = Row(**fields)
-            print(_line(name, row), flush=True)
             if row.is_missed:
-                missed.append(f"{name}: {row.what}")
+                missed.append(": ".join(filter(None, [name, row.stage, row.what])))
+            if row.stage:
+                tables.setdefault(name, {}).setdefault(row.stage, []).append(row)
+            else:
+                print(_line(name, row), flush=True)
+    for name, stages in tables.items():
+        print("\n" + "\n".join(_stage_lines(name, stages)))
     if missed:
         print(f"\nLimits missed: {'; '.join(missed)}.")
     return 1 if missed and arguments.check else 0
@@ -99,6 +108,18 @@ def _line(name: str, row: Row) -> str:
     spread = f"{_number(min(row.figures))} to {_number(max(row.figures))}"
     cells = [name, row.what, _number(row.figure), spread, row.unit, ratio, row.beside, limit, holds]
     return "| " + " | ".join(cells) + " |"
+
+
+def _stage_lines(name: str, stages: dict[str, list[Row]]) -> list[str]:
+    """Make a table with a line for each stage: each competitor's figure, and how many times as long the ratio says."""
+    names = list(dict.fromkeys(row.what for rows in stages.values() for row in rows))
+    unit = next(iter(stages.values()))[0].unit
+    lines = [f"| {name}, {unit} | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for stage, rows in stages.items():
+        ratios = {row.what: "" if row.ratio is None else f" ({row.ratio:.1f}x)" for row in rows}
+        figures = {row.what: _number(row.figure) + ratios[row.what] for row in rows}
+        lines.append("| " + " | ".join([stage, *(figures.get(name, "") for name in names)]) + " |")
+    return lines
 
 
 def _number(value: float) -> str:

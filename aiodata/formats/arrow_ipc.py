@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import CorruptRecordError
-from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, Table
+from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, NUMBER_ROWS, Table, number_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,6 +85,7 @@ class ArrowTable(Table):
 def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a record batch, whose offsets and indices are checked before anything relies on them."""
     batch.validate(full=True)
-    rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * batch.num_rows // max(1, batch.nbytes)))
+    most = NUMBER_ROWS if number_bytes(batch.schema) else BLOCK_ROWS
+    rows = max(1, min(most, BLOCK_BYTES * batch.num_rows // max(1, batch.nbytes)))
     for begin in range(0, batch.num_rows, rows):
         yield batch.slice(begin, rows)

@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["BLOCK_BYTES", "BLOCK_ROWS", "Piece", "Request", "Table"]
+__all__ = ["BLOCK_BYTES", "BLOCK_ROWS", "NUMBER_ROWS", "Piece", "Request", "Table", "number_bytes"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
+"""About how many bytes of rows are read at a time, so that it takes longer than calling a thread for it."""
+
 BLOCK_ROWS = 8192
-"""At most so many rows, and about so many bytes, are read at a time."""
+"""At most so many rows are read at a time."""
+
+NUMBER_ROWS = 1 << 16
+"""The same where all columns are numbers, so that what they take is known."""
 
 
 @dataclass(frozen=True)
@@ -280,6 +285,14 @@ class Table(ABC):
             raise CorruptRecordError(_told(where, error), self.path) from error
         except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
             raise CorruptRecordError(_told(where, error), self.path) from error
+
+
+def number_bytes(schema: pa.Schema) -> int | None:
+    """Give the bytes of a row if all columns are numbers; None if rows may differ."""
+    from pyarrow import types
+
+    kinds = [field.type for field in schema]
+    return sum(kind.bit_width for kind in kinds) // 8 if all(map(types.is_primitive, kinds)) else None
 
 
 def _told(where: str | None, error: Exception) -> str:

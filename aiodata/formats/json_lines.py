@@ -20,7 +20,7 @@ __all__ = ["JsonLinesSplitter"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
-_decode = JSONDecoder().decode
+_decode, _decode_raw = JSONDecoder().decode, JSONDecoder().raw_decode
 
 
 class JsonLinesSplitter:
@@ -78,9 +78,10 @@ class JsonLinesSplitter:
 
     def _all(self, text: bytes, lines: list[bytes]) -> Cut:
         """Read a whole block of lines, or fail without saying why."""
-        values = list(map(_decode, b"\n".join(lines).decode().split("\n")))
+        found = map(_value, b"\n".join(lines).decode().split("\n"))
         if self._columns is None:
-            return Cut(len(text), list(map(normalize, values)))
+            return Cut(len(text), list(map(normalize, found)))
+        values = list(found)
         if self._columns.are_arrays:
             return Cut(len(text), columns=self._columns.arrays(values), length=len(values))
         return Cut(len(text), self._columns.rows(values))
@@ -104,7 +105,7 @@ class JsonLinesSplitter:
         return Cut(len(text), found, numbers=len(lines), begins=begins, clean=False)
 
     def _read(self, line: bytes) -> Any:
-        value = _decode(line.decode())
+        value = _value(line.decode())
         if self._columns is not None:
             return self._columns.row(value)
         if value is None:
@@ -123,3 +124,12 @@ class JsonLinesSplitter:
         end = "; the file ends there without an end of the line: it may be cut short" if truncated else ""
         where = f"line {self._number + number}{column}"
         return CorruptRecordError(f"{where}: {message}{end}", self._path, offset=self._offset + begin)
+
+
+def _value(text: str) -> Any:
+    """Give the value of one line, in less time than `decode` where there is no blank around it."""
+    try:
+        value, end = _decode_raw(text)
+    except JSONDecodeError:
+        return _decode(text)
+    return value if end == len(text) else _decode(text)

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RowFile"]
 
-BLOCK_BYTES = 1 << 20
-"""About how many bytes of rows are read at a time; a larger row is read by itself."""
+BLOCK_BYTES = 2 << 20
+"""About how many bytes of rows are read at a time, so that the read takes longer than calling a thread for it; a larger
+row is read by itself."""
 
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 8192
 LONGEST_HEADER = 10_000
 """As `numpy.load` has it: longer headers may not be safe to parse."""
 
@@ -175,7 +176,7 @@ class _Rows:
             if self.file.tell() != at:
                 self.file.seek(at)
             data = self._bytes((stop - start) * self.row_bytes)
-            found = np.frombuffer(data, self.dtype, len(data) // max(1, self.dtype.itemsize)).copy()
+            found = np.frombuffer(data, self.dtype, len(data) // max(1, self.dtype.itemsize))
             found = found.reshape(stop - start, *self.shape[1:])
         return found.astype(object) if self.dtype.kind in "SU" else found
 
@@ -184,10 +185,16 @@ class _Rows:
         self._whole = None
         self.file.close()
 
-    def _bytes(self, count: int) -> bytes:
-        data = self.file.read(count) if count else b""
-        if len(data) < count:
-            raise ValueError(f"the file is cut short: {count - len(data)} bytes are missing")
+    def _bytes(self, count: int) -> Any:
+        """Read so many bytes, into memory of their own that can be written to."""
+        if isinstance(self.file, io.BufferedReader):
+            data: Any = np.empty(count, np.uint8)
+            missing = count - (self.file.readinto(data) if count else 0)
+        else:  # what an archive says of a member's size may be wrong, so memory is taken for what there is
+            data = bytearray(self.file.read(count) if count else b"")
+            missing = count - len(data)
+        if missing:
+            raise ValueError(f"the file is cut short: {missing} bytes are missing")
         return data
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import CorruptRecordError
-from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, Table
+from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, NUMBER_ROWS, Table, number_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,8 +43,8 @@ class ParquetTable(Table):
 
     def _chosen(self, names: Sequence[str] | None) -> pa.Schema:
         self._columns = names
-        schema = self._file.read_row_groups([], columns=names).schema
-        self._row_bytes = _row_bytes(schema)
+        schema = self._file.read_row_groups([], columns=names, use_threads=False).schema
+        self._row_bytes = number_bytes(schema)
         return schema
 
     def _from(self, group: int) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -65,18 +65,10 @@ class ParquetTable(Table):
         found = self._file.metadata.row_group(number)
         # Not by the columns' own sizes: pyarrow ends the process if what it is told of a column is damaged.
         size = self._row_bytes or found.total_byte_size // max(1, found.num_rows)
-        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, size)))
+        rows = max(1, min(NUMBER_ROWS if self._row_bytes else BLOCK_ROWS, BLOCK_BYTES // max(1, size)))
         missing = found.num_rows
         for batch in self._file.iter_batches(rows, row_groups=[number], columns=self._columns, use_threads=False):
             yield batch
             missing -= batch.num_rows
         if missing:
             raise CorruptRecordError(f"row group {number} does not have as many rows as it says", self.path)
-
-
-def _row_bytes(schema: pa.Schema) -> int | None:
-    """Give the bytes of a row if all columns are numbers; None if rows may differ."""
-    from pyarrow import types
-
-    kinds = [field.type for field in schema]
-    return sum(kind.bit_width for kind in kinds) // 8 if all(map(types.is_primitive, kinds)) else None

@@ -10,6 +10,8 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aiodata.engine.block import Failure
 from aiodata.errors import CorruptRecordError
 from aiodata.extras import load
@@ -34,6 +36,9 @@ BLOCK_BYTES = 1 << 20
 """About how many bytes become one block; a longer record is a block of its own."""
 
 BLOCK_RECORDS = 4096
+MOST_HEADS = 4096
+"""Headers that are remembered: records of the same length have the same one."""
+
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _MASK = 0xFFFFFFFF
@@ -50,8 +55,8 @@ def checksum_function(method: str) -> Callable[[bytes], int]:
     return value
 
 
-def _masked(crc: int) -> int:
-    """Mask a checksum, for data that holds checksums itself would else be checked badly."""
+def _masked(crc: Any) -> Any:
+    """Mask a checksum, or uint32 (n,) of them, for data that holds checksums itself would else be checked badly."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & _MASK
 
 
@@ -92,6 +97,8 @@ class RecordSplitter:
         self._size = 0
         self._wanted = HEADER_BYTES
         """Bytes that must be there before another record can be complete."""
+        self._heads: dict[bytes, int] = {}
+        """The lengths that headers tell, of some that have been checked."""
 
     def feed(self, piece: bytes) -> Iterator[Cut]:
         """Take the next piece of content and give the records that it completes.
@@ -121,42 +128,58 @@ class RecordSplitter:
 
     def _cut(self, data: bytes, begin: int) -> tuple[Cut | None, CorruptRecordError | None]:
         """Cut up to about `BLOCK_BYTES` off the data; give that, and what is wrong behind it."""
-        crc, unpack, checksum = self._crc, _HEADER.unpack_from, _CHECKSUM.unpack_from
+        heads = self._heads
         found: list[Any] = []
-        clean = True
+        stops: list[int] = []
         at, end = begin, len(data)
         error: CorruptRecordError | None = None
         self._wanted = HEADER_BYTES
         while at + HEADER_BYTES <= end and at - begin < BLOCK_BYTES and len(found) < BLOCK_RECORDS:
-            length, length_crc = unpack(data, at)
-            value = crc(data[at : at + 8])
-            if ((value >> 15 | value << 17) + 0xA282EAD8) & _MASK != length_crc or length > LARGEST_RECORD:
+            head = data[at : at + HEADER_BYTES]
+            length = heads.get(head)
+            if length is None and (length := self._length(head)) is None:
                 error = self._damaged_length(data, at, at - begin, len(found))
                 break
-            stop = at + HEADER_BYTES + length
+            start = at + HEADER_BYTES
+            stop = start + length
             if stop + FOOTER_BYTES > end:
                 self._wanted = HEADER_BYTES + length + FOOTER_BYTES
                 if length > LARGE_RECORD and not self._is_there(at - begin):
                     error = self._damaged_length(data, at, at - begin, len(found))
                 break
-            payload = data[at + HEADER_BYTES : stop]
-            value = crc(payload)
-            if ((value >> 15 | value << 17) + 0xA282EAD8) & _MASK != checksum(data, stop)[0]:
-                clean = False
-                found.append(
-                    Failure(
-                        CorruptRecordError(
-                            f"the checksum of the record's {length} bytes is wrong: the data is damaged",
-                            self._path,
-                            self._number + len(found),
-                            self._offset + at - begin,
-                        )
-                    )
-                )
-            else:
-                found.append(payload)
+            found.append(data[start:stop])
+            stops.append(stop)
             at = stop + FOOTER_BYTES
-        return Cut(at - begin, found, clean=clean) if found else None, error
+        return Cut(at - begin, found, clean=self._check(data, begin, found, stops)) if found else None, error
+
+    def _length(self, head: bytes) -> int | None:
+        """Give the length that a header tells, and remember it; None if it is damaged."""
+        length: int
+        length, length_crc = _HEADER.unpack(head)
+        if _masked(self._crc(head[:8])) != length_crc or length > LARGEST_RECORD:
+            return None
+        if len(self._heads) >= MOST_HEADS:
+            self._heads.clear()
+        self._heads[head] = length
+        return length
+
+    def _check(self, data: bytes, begin: int, found: list[Any], stops: list[int]) -> bool:
+        """Put failures in the places of payloads whose checksums are wrong; tell whether there are none."""
+        crcs = np.fromiter(map(self._crc, found), np.uint32, len(found))
+        places = np.array(stops)[:, np.newaxis] + np.arange(FOOTER_BYTES)
+        wanted = np.frombuffer(data, np.uint8)[places].view("<u4")[:, 0]
+        wrong = (_masked(crcs) != wanted).nonzero()[0].tolist()
+        for index in wrong:
+            length = len(found[index])
+            found[index] = Failure(
+                CorruptRecordError(
+                    f"the checksum of the record's {length} bytes is wrong: the data is damaged",
+                    self._path,
+                    self._number + index,
+                    self._offset + stops[index] - length - HEADER_BYTES - begin,
+                )
+            )
+        return not wrong
 
     def _is_there(self, behind: int) -> bool:
         size = self._content_size(self._path)

@@ -185,6 +185,7 @@ def test_an_absurd_length_allocates_nothing(length: int, tmp_path: Path) -> None
     assert good == b"good"
     assert isinstance(error, CorruptRecordError)
     assert (error.record, error.offset) == (1, 20)
+    assert "it is absurd" in str(error)
 
 
 def test_the_wrong_compression_says_so(tmp_path: Path) -> None:
