@@ -122,7 +122,7 @@ def same(actual: Any, expected: Any) -> bool:
         if expected.dtype == object:
             return all(map(same, actual.ravel().tolist(), expected.ravel().tolist()))
         return np.array_equal(actual, expected, equal_nan=expected.dtype.kind in "fc")
-    if isinstance(expected, (float, np.floating)) and expected != expected:
+    if isinstance(expected, (float, complex, np.inexact)) and expected != expected:
         return bool(actual != actual)
     return bool(actual == expected)
 

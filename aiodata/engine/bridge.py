@@ -37,6 +37,10 @@ async def serve(hand_off: HandOff, blocks: AsyncIterator[Block[Any]]) -> None:
     hand_off.end()
 
 
+def _works_for(run: Run, thread: threading.Thread) -> bool:
+    return run.pools.hold(thread) or any(_works_for(child, thread) for child in run.children)
+
+
 class Bridge:
     """A thread that runs `body`, then ends `run`, then ends itself; with a loop, unless the run is stepped.
 
@@ -111,12 +115,15 @@ class Bridge:
                 self._cancel()
 
     def join(self) -> None:
-        """Wait, blocking, until the thread has ended; does nothing in that thread itself.
+        """Wait, blocking, until the thread has ended; does nothing in a thread that this one waits for.
 
-        While the interpreter is being torn down, a daemon thread stands still: it would be waited for in vain.
+        A worker of the run may be the last to hold an error, and by its traceback the iterator, which is dropped there
+        then. While the interpreter is being torn down, a daemon thread stands still: it would be waited for in vain.
         """
-        if self._thread is not None and self._thread is not threading.current_thread() and not sys.is_finalizing():
-            self._thread.join()
+        current = threading.current_thread()
+        if self._thread is None or self._thread is current or sys.is_finalizing() or _works_for(self._run, current):
+            return
+        self._thread.join()
 
     async def wait(self) -> None:
         """Wait, letting the loop run, until the thread has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -175,6 +176,10 @@ class Pools:
         """Let the workers end by themselves: nobody is there to wait for them."""
         self._shut()
         _open.difference_update(self._threads)
+
+    def hold(self, thread: threading.Thread) -> bool:
+        """Tell whether a thread is one of these pools'."""
+        return any(thread in pool._threads for pool in self._threads if isinstance(pool, _Threads))
 
     def _shut(self) -> None:
         for processes in self._processes:
