@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import HealthCheck, assume, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
 from aiodata import Dataset, TextLineDataset
@@ -496,7 +496,8 @@ def check_chain(chain: Chain, place: int, face: str, path: Path) -> None:
             chain.build(world)
         return
     ds = chain.build(world)
-    note(repr(ds))
+    if currently_in_test_context():
+        note(repr(ds))
     reference = chain.build(model)
     (expected, ended), (again, _) = reference.outcomes(MOST), reference.outcomes(MOST)
     found = read(ds, "sync")

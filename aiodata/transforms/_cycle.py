@@ -43,6 +43,8 @@ def cycle(
 class Opens(Protocol):
     """Opens datasets in order: `Inputs`, or one that reads ahead in them."""
 
+    failed: bool
+
     @property
     def next(self) -> Any:
         """What gives the cursor of the next element."""
@@ -100,6 +102,8 @@ class Cycle:
                         self.slots[self.turn] = reader = await self.inputs.open_next()
                         self.over = reader is None
                     except Exception as error:
+                        if self.inputs.failed:
+                            raise
                         failed.append(Block.failed(error, origin))
                     if failed:  # behind the handler, which would hold the error, and it this frame
                         yield failed.pop()

@@ -130,6 +130,8 @@ class Inputs:
         self.next: Any = start
         """What gives the cursor of the next element: (origin, offset), or a cursor."""
         self.number = 0
+        self.failed = False
+        """Whether the source has ended by an error of its own, which ends the run."""
         self.owners: list[_Owners] = []
         self.reopened: list[tuple[Cursor, Plan]] = []
         """The datasets that were opened again from a saved state, with the cursors of their elements."""
@@ -138,9 +140,11 @@ class Inputs:
         """Open the next dataset; None when there are no more elements.
 
         Raises:
-            Exception: The element itself failed, or the function; the next call goes on behind it.
+            Exception: The element itself failed, or the function; the next call goes on behind it, unless `failed`.
         """
+        self.failed = True
         chunk = await self.feed.chunk(1)
+        self.failed = False
         if chunk is None:
             return None
         self.next = (chunk.origin, chunk.offset + 1)

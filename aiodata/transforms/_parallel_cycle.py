@@ -105,6 +105,8 @@ class _InputsAhead:
             try:
                 reader = await self.inputs.open_next()
             except Exception as error:
+                if self.inputs.failed:
+                    raise
                 self._unfinished.release()
                 self._opened.put_nowait((Failure(error), self.inputs.next))
                 continue

@@ -10,6 +10,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset
+from aiodata.errors import DataError
 from tests.programs import (
     Boom,
     assert_gives,
@@ -140,3 +141,13 @@ def test_it_can_have_a_name() -> None:
     ds = Dataset.range(3).flat_map(Dataset.range, name="parts")
     assert ds.plan.title == "parts"
     assert ds.element_spec is None
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_an_error_that_ends_the_input_ends_the_run(parallel: int | None) -> None:
+    """It is no element's, so nothing behind may leave it out and go on."""
+    empty = Dataset.range(9).filter(lambda x: False).shard(2, 1, remainder="drop")
+    few = empty.interleave(lambda x: Dataset.range(2), 2, num_parallel_calls=parallel)
+    for ds in (few, few.ignore_errors(), empty.flat_map(lambda x: Dataset.range(2)).ignore_errors()):
+        with ds.iterate() as iterator, pytest.raises(DataError, match="this shard would be empty"):
+            next(iterator)
