@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from aiodata import Dataset, TextLineDataset
+from aiodata.errors import EndedEarlyError
 from tests.engine.observing import Watch, numbers, write_files
 from tests.programs import Boom, pull_all, pull_all_async
 
@@ -239,3 +240,19 @@ def test_an_interrupt_within_a_function_arrives_and_leaves_nothing(
     with pytest.raises(kind):
         read(ds.prefetch(buffer), face)
     watch.nothing_left_soon(seconds=2)
+
+
+@pytest.mark.timeout(20)
+def test_a_worker_that_closes_its_own_run_does_not_wait_for_itself() -> None:
+    """As one does that is the last to hold an error, and by its traceback the iterator."""
+    held: list[Any] = []
+
+    def close(x: Any) -> Any:
+        held.pop().close()
+        return x
+
+    iterator = Dataset.range(5).map(close, num_parallel_calls=1).iterate()
+    held.append(iterator)
+    with pytest.raises(EndedEarlyError, match="closed while it was being read"):
+        next(iterator)
+    iterator.close()
