@@ -549,7 +549,7 @@ def test_the_parts_of_a_random_chain_hold_every_outcome_once(chain: Chain, seed:
 @pytest.mark.timeout(85)
 @pytest.mark.parametrize("source", sorted(SOURCES))
 @given(**CHAIN)
-@settings(max_examples=60, suppress_health_check=FIXTURES_ARE_CONSTANT)
+@settings(max_examples=25, suppress_health_check=FIXTURES_ARE_CONSTANT)
 def test_many_random_chains(source: str, chain: Chain, place: int, face: str, path: Path) -> None:
     chain = chain._replace(source=source)
     assume(chain.is_followed())
