@@ -13,7 +13,15 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT_SECONDS = 75  # below the time at which faulthandler ends the whole test run
-COVERED = {"flights.py", "images_from_tar.py", "parquet.py", "resume.py", "sql_to_batches.py", "text_vocabulary.py"}
+COVERED = {
+    "flights.py",
+    "images_from_tar.py",
+    "parquet.py",
+    "resume.py",
+    "sql_to_batches.py",
+    "text_vocabulary.py",
+    "tfrecord.py",
+}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS + 10)]
 
@@ -109,6 +117,13 @@ def test_parquet_adds_up_what_the_csv_files_say(tmp_path: Path) -> None:
     assert len(re.findall(r"^(AA|DL|UA): .* minutes late on average$", printed, re.MULTILINE)) == 3
     assert "the sums are those of the CSV files" in printed
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tfrecords_come_back_as_they_were_written(tmp_path: Path) -> None:
+    pytest.importorskip("google_crc32c", reason="TFRecord's checksums need google-crc32c")
+    pytest.importorskip("google.protobuf", reason="Examples need protobuf")
+    printed = run_example("tfrecord.py", cwd=tmp_path)
+    assert re.fullmatch(r"\d{4,} flights of 12 files came back as they were written\n", printed)
 
 
 def test_sql_to_batches_goes_on_in_the_middle_of_a_query(tmp_path: Path) -> None:
