@@ -145,7 +145,12 @@ class RecordSplitter:
             if stop + FOOTER_BYTES > end:
                 self._wanted = HEADER_BYTES + length + FOOTER_BYTES
                 if length > LARGE_RECORD and not self._is_there(at - begin):
-                    error = self._damaged_length(data, at, at - begin, len(found))
+                    error = CorruptRecordError(
+                        f"the record's {length} bytes go beyond the end of the file: it is cut short, or damaged",
+                        self._path,
+                        self._number + len(found),
+                        self._offset + at - begin,
+                    )
                 break
             found.append(data[start:stop])
             stops.append(stop)
