@@ -21,7 +21,7 @@ from aiodata.formats.cuts import Cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["RecordSplitter", "checksum_function", "frame"]
+__all__ = ["LARGEST_RECORD", "RecordSplitter", "checksum_function", "frame"]
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.workers import wait_out
 from aiodata.formats.compression import check_compression_type
-from aiodata.formats.tfrecord import checksum_function, frame
+from aiodata.formats.tfrecord import LARGEST_RECORD, checksum_function, frame
 from aiodata.storage.atomic import AtomicFile
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class TFRecordWriter:
 
         Raises:
             TypeError: It is something else.
-            ValueError: The writer is closed.
+            ValueError: The writer is closed, or the record is longer than 2 GiB.
             OSError: The file cannot be written.
         """
         self._add(record)
@@ -139,6 +139,8 @@ class TFRecordWriter:
             if isinstance(record, str):
                 raise TypeError("TFRecordWriter: a record is bytes, not str; encode it")
             record = bytes(memoryview(record))
+        if len(record) > LARGEST_RECORD:
+            raise ValueError(f"TFRecordWriter: a record has at most {LARGEST_RECORD} bytes, this one has {len(record)}")
         framed = frame(record)
         self._parts.append(framed)
         self._size += len(framed)
