@@ -116,7 +116,9 @@ STAGES: dict[str, Callable[[Dataset[Any], int, Path], Dataset[Any]]] = {
     "enumerate": lambda ds, n, _: ds.enumerate(n),
     "zip": lambda ds, n, _: Dataset.zip(ds, Dataset.range(4 * n).shuffle(n, seed=1)),
     "zip itself": lambda ds, n, _: Dataset.zip({"a": ds, "b": ds.skip(n % 2)}),
-    "concatenate": lambda ds, n, path: ds.take(12).concatenate(SOURCES["range"](n, path).shuffle(3, seed=n)),
+    "concatenate": lambda ds, n, path: (
+        ds.take(12).map(as_number).concatenate(SOURCES["range"](n, path).shuffle(3, seed=n))
+    ),
     "interleave": lambda ds, n, _: ds.take(15).interleave([few, few_awaited][n % 2], 1 + n % 3, n),
     "interleave parallel": lambda ds, n, _: ds.take(15).interleave(
         [few, few_awaited][n % 2], 2 + n % 3, n, num_parallel_calls=1 + n % 2
