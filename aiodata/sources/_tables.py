@@ -95,7 +95,11 @@ class FirstTypes:
     """
 
     def __init__(self, filenames: Any, table: Callable[[str], Table]) -> None:
-        self._paths = list(filenames) if isinstance(filenames, (list, tuple)) and len(filenames) > 1 else []
+        several = isinstance(filenames, (list, tuple)) and len(filenames) > 1
+        # As text: what a path object is made of differs between versions of Python, and with it a fingerprint.
+        self._paths = [
+            os.fspath(name) if isinstance(name, os.PathLike) else name for name in (filenames if several else ())
+        ]
         self._table = table
         self._known: weakref.WeakKeyDictionary[Run, tuple[str, dict[str, str]]] = weakref.WeakKeyDictionary()
         self._lock = Lock()
