@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ DEAD_MOST = 256
 """Rows spent on inputs that have ended before the event loop gets a turn."""
 
 
-class RowChoices:
+class RowChoices(ABC):
     """Selections made from the rows of an input, one from each; a row is read when its selection is made.
 
     A kind of selection gives `choice`, and `method` for error messages.
@@ -48,15 +49,15 @@ class RowChoices:
         self._begun = self._used = used
         self._before: list[tuple[int, Any]] = []
 
+    @abstractmethod
     def choice(self, row: Any) -> int:
         """Give the number of the input that a row selects.
 
         Raises:
             Exception: It cannot be told from the row.
         """
-        raise NotImplementedError
 
-    def fail(self) -> None:
+    def fail(self) -> None:  # noqa: B027 - to be extended, not to be given
         """Note that a row failed."""
 
     def load(self, live: npt.NDArray[np.bool_]) -> None:
