@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from aiodata.columns import iterate, slice_columns
 from aiodata.engine.position import Cursor, Origin, cursor
-from aiodata.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
-__all__ = ["Block", "Failure", "Skipped", "Tally", "counted", "no_blocks", "pull", "recorded", "resumable"]
+    from aiodata.engine.skipped import Skipped
+
+__all__ = ["Block", "Failure", "Tally", "counted", "no_blocks", "pull", "recorded", "resumable"]
 
 T = TypeVar("T")
 
@@ -39,6 +40,14 @@ class Failure:
             raise error
         finally:
             del error
+
+    def drop(self) -> None:
+        """Forget the exception, which nobody will see.
+
+        Its traceback holds frames, and those, from Python 3.12 on, the frames that called them, with all that is in
+        them: it would be a cycle with the list that the failure is in.
+        """
+        self.exception = None
 
 
 class Tally:
@@ -111,42 +120,6 @@ def counted(rows: Iterator[T], tally: Tally, limit: int = -1) -> Iterator[T]:
             done = number
 
     return resumable(counting)
-
-
-class Skipped:
-    """Elements that a saved state has behind it, and that are read again to be skipped.
-
-    That they fail is no matter: they may have failed then. But that there are fewer means that the input has changed,
-    or cannot be read now; to go on as if it had ended would lose the rest in silence.
-
-    Args:
-        count: Number of elements to skip.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.count = self.missing = count
-        self.failure: Failure | None = None
-        """The last element that was skipped, if it failed."""
-
-    def note(self, count: int, last: Any = None) -> None:
-        """Count elements, the last of which may be a `Failure`."""
-        self.missing -= count
-        self.failure = last if last.__class__ is Failure else None
-
-    def check(self) -> None:
-        """Make sure that there were enough; called at the input's end.
-
-        Raises:
-            Exception: What the last element failed with, if it did.
-            StateError: There were fewer.
-        """
-        if self.missing > 0:
-            if self.failure is not None:
-                raise self.failure.exception
-            raise StateError(
-                f"the input ended after {self.count - self.missing} of the {self.count} elements that the saved state "
-                "has behind it: it is not what it was"
-            )
 
 
 class Block(Generic[T]):
@@ -259,17 +232,16 @@ class Block(Generic[T]):
 
     def drop(self, count: int, skipped: Skipped | None = None) -> tuple[Block[T], int]:
         """Pull and forget the first `count` elements; give the rest as a block, and how many there were to drop."""
-        last: Any = None
+        found: list[Any] = []
         if self._rows is None:
             assert self.length is not None
             dropped = min(count, self.length)
         else:
             found = pull(self._rows, count)
             dropped = len(found)
-            last = found[-1] if found else None
         self._taken += dropped
         if skipped is not None and dropped:
-            skipped.note(dropped, last)
+            skipped.note(dropped, found)
         return self.remainder(), dropped
 
 
@@ -284,17 +256,20 @@ def pull(rows: Iterator[T], limit: int, seconds: float = 1e9) -> list[Any]:
     found: list[Any] = []
     deadline = monotonic() + seconds if (timed := seconds < 1e9) else 0.0
     step = 1 if timed else limit
-    while len(found) < limit:
-        goal = min(limit, len(found) + step)
-        try:
-            found.extend(islice(rows, goal - len(found)))
-        except Exception as error:
-            # Without this frame, which holds the list: a failure that is dropped unopened would be a cycle.
-            found.append(Failure(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)))
-        else:
-            if len(found) < goal:
+    try:
+        while len(found) < limit:
+            goal = min(limit, len(found) + step)
+            try:
+                found.extend(islice(rows, goal - len(found)))
+            except Exception as error:
+                # Without this frame, which holds the list: a failure that is dropped unopened would be a cycle.
+                found.append(Failure(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)))
+            else:
+                if len(found) < goal:
+                    break
+            if timed and monotonic() > deadline:
                 break
-        if timed and monotonic() > deadline:
-            break
-        step *= 2
-    return found
+            step *= 2
+        return found
+    finally:
+        del found  # a generator's frame in a traceback refers to this one, from Python 3.12 on

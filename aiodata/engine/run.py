@@ -12,10 +12,10 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Skipped
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Tasks
 from aiodata.engine.plan import Plan, detachable, load_seeds, merged_options, save_seeds
+from aiodata.engine.skipped import Skipped
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, all_of, wait_out
@@ -209,14 +209,14 @@ class Run:
             before, start = len(into), monotonic()
             into.extend(islice(rows, step))
             now = monotonic()
+            if now - self._breathed > BREATH_SECONDS:
+                await self.breathe()
             if len(into) - before < step:
                 return False
             if now - start < 0.0005:
                 pace.count = min(pace.count * 2, 4096)
             elif now - start > 0.002:
                 pace.count = max(1, pace.count // 4)
-            if now - self._breathed > BREATH_SECONDS:
-                await self.breathe()
         return True
 
     # The end

@@ -12,11 +12,12 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Skipped, pull
+from aiodata.engine.block import Block, pull
 from aiodata.engine.channel import End
 from aiodata.engine.concurrent import Feed
 from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
+from aiodata.engine.skipped import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -78,10 +79,10 @@ async def piece_of(run: Run, blocks: AsyncIterator[Block[Any]], size: int) -> Bl
         if len(computed) == size:
             break
     await run.release(blocks)
-    skipped = Skipped(size)
-    if computed:
-        skipped.note(len(computed), computed[-1])
-    skipped.check()
+    if len(computed) < size:
+        skipped = Skipped(size)
+        skipped.note(len(computed), computed)
+        skipped.check()
     assert first is not None
     return Block(*first, computed=computed)
 

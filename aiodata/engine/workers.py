@@ -31,13 +31,19 @@ _open: set[Executor] = set()
 their files in them, and these would wait for ever."""
 
 
+def _join(members: set[threading.Thread]) -> None:
+    members.add(threading.current_thread())
+
+
 class _Threads(ThreadPoolExecutor):
     """A thread pool that knows which calls are under way."""
 
     patience: float | None = None
 
     def __init__(self, threads: int, name: str) -> None:
-        super().__init__(threads, thread_name_prefix=name)
+        self.members = set[threading.Thread]()
+        """Its threads; each joins before its first call, which may ask."""
+        super().__init__(threads, name, initializer=_join, initargs=(self.members,))
         self._calls: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
@@ -179,7 +185,7 @@ class Pools:
 
     def hold(self, thread: threading.Thread) -> bool:
         """Tell whether a thread is one of these pools'."""
-        return any(thread in pool._threads for pool in self._threads if isinstance(pool, _Threads))
+        return any(thread in pool.members for pool in self._threads if isinstance(pool, _Threads))
 
     def _shut(self) -> None:
         for processes in self._processes:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aiodata.engine.block import Block, Failure, Skipped, Tally, counted, pull, resumable
+from aiodata.engine.block import Block, Failure, Tally, counted, pull, resumable
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
+from aiodata.engine.skipped import Skipped
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
 from aiodata.functions import name_of
 from aiodata.sources._signature import conform, signature_of
@@ -150,7 +151,7 @@ async def _pull_each(
         if skip:
             skipped = Skipped(taken)
             if found := pull(iterator, taken):
-                skipped.note(len(found), found[-1])
+                skipped.note(len(found), found)
             skipped.check()
         stateful = hasattr(iterable, "state_dict")
         size = 1
@@ -237,7 +238,7 @@ async def _skip(iterator: AsyncIterator[Any], count: int) -> None:
         except StopAsyncIteration:
             break
         except Exception as error:  # it may have been given before; the iterator may go on behind it
-            skipped.note(1, Failure(error))
+            skipped.note(1, [Failure(error)])
     skipped.check()
 
 

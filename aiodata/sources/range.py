@@ -73,10 +73,10 @@ def _length(numbers: builtins.range) -> int:
 
 
 def _range(run: Run, *, start: int | None, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
-    return _numbers(start or 0, numbers, dtype)
+    return _numbers(run, start or 0, numbers, dtype)
 
 
-async def _numbers(index: int, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
+async def _numbers(run: Run, index: int, numbers: builtins.range, dtype: np.dtype[Any]) -> AsyncIterator[Block[Any]]:
     size = SMALLEST_BLOCK
     while index < _length(numbers):
         part = numbers[index : index + size]
@@ -84,3 +84,4 @@ async def _numbers(index: int, numbers: builtins.range, dtype: np.dtype[Any]) ->
         yield Block(Origin(partial(int, index)), columns=values, length=len(part))
         index += len(part)
         size = min(2 * size, LARGEST_BLOCK)
+        await run.breathe()  # a stage that lets nothing through would hold the loop for ever

@@ -8,9 +8,10 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from aiodata.engine.block import Block, Failure, Skipped, Tally, pull
+from aiodata.engine.block import Block, Failure, Tally, pull
 from aiodata.engine.plan import plan_of, save_seeds, seed_owners
 from aiodata.engine.position import Origin, locate
+from aiodata.engine.skipped import Skipped
 from aiodata.errors import StateError
 from aiodata.functions import as_error
 from aiodata.transforms._groups import Group, Mark, position
@@ -261,7 +262,7 @@ class Grouping:
                     key, element = pair
                     with suppress(Exception):  # it failed then, too
                         taken = take(key, element, number)
-            skipped.note(len(found), found[-1])
+            skipped.note(len(found), found)
             await self.run.breathe()
         skipped.check()
         return taken

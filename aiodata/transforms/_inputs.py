@@ -145,6 +145,7 @@ class Inputs:
         self.failed = True
         chunk = await self.feed.chunk(1)
         self.failed = False
+        await self.run.breathe()  # empty datasets, one after the other, would hold the loop
         if chunk is None:
             return None
         self.next = (chunk.origin, chunk.offset + 1)

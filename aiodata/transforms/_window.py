@@ -13,8 +13,9 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Failure, Skipped, Tally, pull, resumable
+from aiodata.engine.block import Block, Failure, Tally, pull, resumable
 from aiodata.engine.position import Origin
+from aiodata.engine.skipped import Skipped
 from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms._window_store import ColumnStore, Given, RowStore
 
@@ -134,7 +135,7 @@ class Window:
                             raise element.exception  # it did not fail when it went into the window
                         found[self.next] = element
                     self.next += 1
-                skipped.note(len(elements), elements[-1])
+                skipped.note(len(elements), elements)
                 await self.run.breathe()
             rest = block
         skipped.check()

@@ -168,6 +168,7 @@ class _Batches:
                 for given in complete:
                     yield given
                 await self.run.breathe()
+            await self.run.breathe()  # blocks may be short and many
         if self.elements and not self.rule.drop:
             yield self._finished()
 

@@ -8,8 +8,9 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Skipped, Tally
+from aiodata.engine.block import Block, Tally
 from aiodata.engine.position import Origin, locate
+from aiodata.engine.skipped import Skipped
 from aiodata.functions import applied, as_error, name_of
 from aiodata.structure import normalize, unshared
 from aiodata.transforms._keys import as_key, check_plain, keyed

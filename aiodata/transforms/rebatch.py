@@ -11,8 +11,9 @@ import numpy as np
 
 from aiodata.checks import check_integer
 from aiodata.columns import concat_columns, owned, reshape_batches, slice_columns, take_columns
-from aiodata.engine.block import Block, Skipped
+from aiodata.engine.block import Block
 from aiodata.engine.position import Origin, cursor, locate
+from aiodata.engine.skipped import Skipped
 from aiodata.errors import StructureError
 from aiodata.spec import TensorSpec, batched, unbatched
 from aiodata.structure import map_structure

@@ -91,6 +91,7 @@ async def _epochs(
                 rows = block.rows()
                 yield Block(origin, rows=chain(noted.first_of(rows), rows), length=block.length)
         await run.release(blocks)
+        await run.breathe()  # epochs may be short and many, and no reader of theirs has to wait for anything
         if not noted.seen and (times < 0 or fused):
             return  # an empty epoch: there is nothing to repeat
         epoch, seen = epoch + 1, False

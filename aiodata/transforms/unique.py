@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from aiodata.columns import take_columns
-from aiodata.engine.block import Block, Skipped, Tally, pull
+from aiodata.engine.block import Block, Tally, pull
+from aiodata.engine.skipped import Skipped
 from aiodata.spec import TensorSpec, same, spec_text
 from aiodata.structure import flatten
 from aiodata.transforms._predicate import accepted, kept_origin
@@ -108,7 +109,7 @@ async def _look_again(run: Run, source: Source, first: Any, behind: int, seen: _
         async for block in blocks:
             while skipped.missing and (chunk := block.chunk(min(skipped.missing, 256))) is not None:
                 seen.look_at(chunk)
-                skipped.note(chunk.length or 0, chunk.computed and chunk.computed[-1])
+                skipped.note(chunk.length or 0, chunk.computed or ())
                 await run.breathe()
             if not skipped.missing:
                 break

@@ -6,8 +6,9 @@ import gc
 import weakref
 from typing import TYPE_CHECKING
 
-from aiodata.engine.block import Block, Skipped, pull, resumable
+from aiodata.engine.block import Block, pull, resumable
 from aiodata.engine.position import Origin
+from aiodata.engine.skipped import Skipped
 from tests.programs import Boom
 
 if TYPE_CHECKING:

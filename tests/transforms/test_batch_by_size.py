@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -241,7 +240,6 @@ def test_endless_input_can_be_left() -> None:
     assert_same(first(ds, 2), [arr([0, 1, 0]), arr([1, 0, 1])])
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the gathering holds the loop on 3.13; not understood yet")
 async def test_the_loop_goes_on_and_can_cancel_while_a_batch_is_gathered() -> None:
     async def read_all() -> None:
         async with Dataset.range(1).repeat().batch_by_size(1, zero).iterate() as iterator:
