@@ -32,38 +32,90 @@ The map of the package:
 
 from __future__ import annotations
 
-from aiodata import errors, experimental, image
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from aiodata import errors
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.plan import INFINITE as INFINITE_CARDINALITY
 from aiodata.engine.plan import UNKNOWN as UNKNOWN_CARDINALITY
-from aiodata.formats.csv import decode_csv
-from aiodata.formats.example import parse_example, parse_single_example
-from aiodata.formats.example_encoding import encode_example, encode_sequence_example
-from aiodata.formats.example_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
-from aiodata.formats.raw import decode_raw
-from aiodata.formats.tfrecord_writer import TFRecordWriter
 from aiodata.iterator import DatasetIterator
 from aiodata.optional import Optional
 from aiodata.options import AutotuneOptions, Options, ThreadingOptions
 from aiodata.random import set_seed
-from aiodata.sources.arrow import ArrowDataset
-from aiodata.sources.csv import CsvDataset
-from aiodata.sources.fixed_length_record import FixedLengthRecordDataset
-from aiodata.sources.json_lines import JsonLinesDataset
-from aiodata.sources.make_csv_dataset import make_csv_dataset
-from aiodata.sources.npy import NpyDataset
-from aiodata.sources.parquet import ParquetDataset
-from aiodata.sources.sql import SqlDataset
-from aiodata.sources.tar import TarDataset
-from aiodata.sources.text_dataset_from_directory import text_dataset_from_directory
-from aiodata.sources.text_line import TextLineDataset
-from aiodata.sources.tf_record import TFRecordDataset
-from aiodata.sparse import SparseTensor
 from aiodata.spec import DatasetSpec, NoneTensorSpec, TensorSpec
 from aiodata.transforms.group_by_reducer import Reducer
-from aiodata.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from aiodata import experimental, image
+    from aiodata.formats.csv import decode_csv
+    from aiodata.formats.example import parse_example, parse_single_example
+    from aiodata.formats.example_encoding import encode_example, encode_sequence_example
+    from aiodata.formats.example_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+    from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
+    from aiodata.formats.raw import decode_raw
+    from aiodata.formats.tfrecord_writer import TFRecordWriter
+    from aiodata.sources.arrow import ArrowDataset
+    from aiodata.sources.csv import CsvDataset
+    from aiodata.sources.fixed_length_record import FixedLengthRecordDataset
+    from aiodata.sources.json_lines import JsonLinesDataset
+    from aiodata.sources.make_csv_dataset import make_csv_dataset
+    from aiodata.sources.npy import NpyDataset
+    from aiodata.sources.parquet import ParquetDataset
+    from aiodata.sources.sql import SqlDataset
+    from aiodata.sources.tar import TarDataset
+    from aiodata.sources.text_dataset_from_directory import text_dataset_from_directory
+    from aiodata.sources.text_line import TextLineDataset
+    from aiodata.sources.tf_record import TFRecordDataset
+    from aiodata.sparse import SparseTensor
+    from aiodata.vocabulary import Vocabulary
+
+_LATER = {
+    "ArrowDataset": "aiodata.sources.arrow",
+    "CsvDataset": "aiodata.sources.csv",
+    "FixedLenFeature": "aiodata.formats.example_features",
+    "FixedLenSequenceFeature": "aiodata.formats.example_features",
+    "FixedLengthRecordDataset": "aiodata.sources.fixed_length_record",
+    "JsonLinesDataset": "aiodata.sources.json_lines",
+    "NpyDataset": "aiodata.sources.npy",
+    "ParquetDataset": "aiodata.sources.parquet",
+    "RaggedFeature": "aiodata.formats.example_features",
+    "SparseTensor": "aiodata.sparse",
+    "SqlDataset": "aiodata.sources.sql",
+    "TFRecordDataset": "aiodata.sources.tf_record",
+    "TFRecordWriter": "aiodata.formats.tfrecord_writer",
+    "TarDataset": "aiodata.sources.tar",
+    "TextLineDataset": "aiodata.sources.text_line",
+    "VarLenFeature": "aiodata.formats.example_features",
+    "Vocabulary": "aiodata.vocabulary",
+    "decode_csv": "aiodata.formats.csv",
+    "decode_raw": "aiodata.formats.raw",
+    "encode_example": "aiodata.formats.example_encoding",
+    "encode_sequence_example": "aiodata.formats.example_encoding",
+    "experimental": "aiodata.experimental",
+    "image": "aiodata.image",
+    "make_csv_dataset": "aiodata.sources.make_csv_dataset",
+    "parse_example": "aiodata.formats.example",
+    "parse_sequence_example": "aiodata.formats.example_sequence",
+    "parse_single_example": "aiodata.formats.example",
+    "parse_single_sequence_example": "aiodata.formats.example_sequence",
+    "text_dataset_from_directory": "aiodata.sources.text_dataset_from_directory",
+}
+"""What is imported when it is first asked for, since most programs read one format of many: names and modules."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    value = globals()[name] = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
 
 __all__ = [
     "AUTOTUNE",

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+import aiodata
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "aiodata"
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -82,10 +84,18 @@ def test_importing_aiodata_loads_no_third_party_package_beyond_the_core() -> Non
 import sys, numpy, anyio, aiofiles
 before = set(sys.modules)
 import aiodata
+assert set(aiodata.__all__) <= set(dir(aiodata)) and not any("formats" in name for name in sys.modules)
+for name in aiodata.__all__:  # some are imported when they are first asked for
+    getattr(aiodata, name)
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(*sorted(new - sys.stdlib_module_names - {"aiodata", "numpy", "anyio", "aiofiles"}))
 """
     assert run_python("-I", "-c", code).split() == []
+
+
+def test_other_names_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'aiodata' has no attribute 'TextLinesDataset'"):
+        getattr(aiodata, "TextLinesDataset")  # noqa: B009 - the type checker knows too
 
 
 def test_importing_aiodata_takes_less_than_150_ms_beyond_numpy() -> None:
