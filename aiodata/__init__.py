@@ -24,6 +24,7 @@ The map of the package:
 - `Reducer`: what `group_by_reducer` does with a group.
 - `SparseTensor`: what `sparse_batch` and `VarLenFeature` give.
 - `Vocabulary`: tokens of text to numbers and back.
+- `CheckpointManager`: the last states of a training job, on disk.
 - `set_seed`: the global seed.
 - `errors`: what bad data raises, and the end that `get_next` reports.
 - `image`: images decoded, resized and changed by chance.
@@ -49,6 +50,7 @@ from aiodata.transforms.group_by_reducer import Reducer
 
 if TYPE_CHECKING:
     from aiodata import experimental, image
+    from aiodata.checkpoint import CheckpointManager
     from aiodata.formats.csv import decode_csv
     from aiodata.formats.example import parse_example, parse_single_example
     from aiodata.formats.example_encoding import encode_example, encode_sequence_example
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 
 _LATER = {
     "ArrowDataset": "aiodata.sources.arrow",
+    "CheckpointManager": "aiodata.checkpoint",
     "CsvDataset": "aiodata.sources.csv",
     "FixedLenFeature": "aiodata.formats.example_features",
     "FixedLenSequenceFeature": "aiodata.formats.example_features",
@@ -121,6 +124,7 @@ __all__ = [
     "AUTOTUNE",
     "ArrowDataset",
     "AutotuneOptions",
+    "CheckpointManager",
     "CsvDataset",
     "Dataset",
     "DatasetIterator",

@@ -10,6 +10,7 @@ from aiodata.iterator import DatasetIterator
 from aiodata.sinks import aget_single_element as _aget_single_element
 from aiodata.sinks import areduce as _areduce
 from aiodata.sinks import as_numpy_iterator as _as_numpy_iterator
+from aiodata.sinks import asave as _asave
 from aiodata.sinks import cardinality as _cardinality
 from aiodata.sinks import element_spec as _element_spec
 from aiodata.sinks import fingerprint as _fingerprint
@@ -18,6 +19,7 @@ from aiodata.sinks import options as _options
 from aiodata.sinks import peek as _peek
 from aiodata.sinks import peek_sync as _peek_sync
 from aiodata.sinks import reduce as _reduce
+from aiodata.sinks import save as _save
 from aiodata.sources import choose_from_datasets as _choose_from_datasets
 from aiodata.sources import counter as _counter
 from aiodata.sources import from_generator as _from_generator
@@ -26,6 +28,7 @@ from aiodata.sources import from_sql as _from_sql
 from aiodata.sources import from_tensor_slices as _from_tensor_slices
 from aiodata.sources import from_tensors as _from_tensors
 from aiodata.sources import list_files as _list_files
+from aiodata.sources import load as _load
 from aiodata.sources import random as _random
 from aiodata.sources import range as _range
 from aiodata.sources import sample_from_datasets as _sample_from_datasets
@@ -55,8 +58,10 @@ from aiodata.transforms import rejection_resample as _rejection_resample
 from aiodata.transforms import repeat as _repeat
 from aiodata.transforms import scan as _scan
 from aiodata.transforms import shard as _shard
+from aiodata.transforms import shard_files as _shard_files
 from aiodata.transforms import shuffle as _shuffle
 from aiodata.transforms import skip as _skip
+from aiodata.transforms import snapshot as _snapshot
 from aiodata.transforms import sparse_batch as _sparse_batch
 from aiodata.transforms import split as _split
 from aiodata.transforms import take as _take
@@ -170,6 +175,7 @@ class Dataset(Generic[T_co]):
     apply = _apply.apply
     areduce = _areduce.areduce
     as_numpy_iterator = _as_numpy_iterator.as_numpy_iterator
+    asave = _asave.asave
     assert_cardinality = _assert_cardinality.assert_cardinality
     batch = _batch.batch
     batch_by_size = _batch_by_size.batch_by_size
@@ -195,6 +201,7 @@ class Dataset(Generic[T_co]):
     ignore_errors = _ignore_errors.ignore_errors
     interleave = _interleave.interleave
     list_files = classmethod(_list_files.list_files)
+    load = classmethod(_load.load)
     map = _map.map
     options = _options.options
     pad_to_cardinality = _pad_to_cardinality.pad_to_cardinality
@@ -211,10 +218,13 @@ class Dataset(Generic[T_co]):
     rejection_resample = _rejection_resample.rejection_resample
     repeat = _repeat.repeat
     sample_from_datasets = classmethod(_sample_from_datasets.sample_from_datasets)
+    save = _save.save
     scan = _scan.scan
     shard = _shard.shard
+    shard_files = _shard_files.shard_files
     shuffle = _shuffle.shuffle
     skip = _skip.skip
+    snapshot = _snapshot.snapshot
     sparse_batch = _sparse_batch.sparse_batch
     split = _split.split
     take = _take.take

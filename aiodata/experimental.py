@@ -74,20 +74,25 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "load",
     "make_csv_dataset",
     "map_and_batch",
     "pad_to_cardinality",
     "parallel_interleave",
     "rejection_resample",
     "sample_from_datasets",
+    "save",
     "scan",
     "shuffle_and_repeat",
+    "snapshot",
     "take_while",
     "unbatch",
     "unique",
 ]
 
+Function: TypeAlias = Callable[..., Any]
 Transformation: TypeAlias = Callable[[Dataset[Any]], Dataset[Any]]
+load, save = Dataset.load, Dataset.save
 
 # Datasets
 
@@ -155,7 +160,7 @@ def assert_cardinality(expected_cardinality: int) -> Transformation:
 
 
 def bucket_by_sequence_length(
-    element_length_func: Callable[..., Any],
+    element_length_func: Function,
     bucket_boundaries: Sequence[int],
     bucket_batch_sizes: Sequence[int],
     padded_shapes: Any = None,
@@ -165,16 +170,9 @@ def bucket_by_sequence_length(
     drop_remainder: bool = False,
 ) -> Transformation:
     """Do as `Dataset.bucket_by_sequence_length`."""
-    return lambda dataset: dataset.bucket_by_sequence_length(
-        element_length_func,
-        bucket_boundaries,
-        bucket_batch_sizes,
-        padded_shapes,
-        padding_values,
-        pad_to_bucket_boundary,
-        no_padding,
-        drop_remainder,
-    )
+    buckets = element_length_func, bucket_boundaries, bucket_batch_sizes
+    padding = padded_shapes, padding_values, pad_to_bucket_boundary, no_padding
+    return lambda dataset: dataset.bucket_by_sequence_length(*buckets, *padding, drop_remainder)
 
 
 def dense_to_ragged_batch(
@@ -194,16 +192,13 @@ def enumerate_dataset(start: int = 0) -> Transformation:
     return lambda dataset: dataset.enumerate(start)
 
 
-def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
+def group_by_reducer(key_func: Function, reducer: Reducer) -> Transformation:
     """Do as `Dataset.group_by_reducer`."""
     return lambda dataset: dataset.group_by_reducer(key_func, reducer)
 
 
 def group_by_window(
-    key_func: Callable[..., Any],
-    reduce_func: Callable[[Any, Dataset[Any]], Dataset[Any]],
-    window_size: int | None = None,
-    window_size_func: Callable[[Any], Any] | None = None,
+    key_func: Function, reduce_func: Function, window_size: int | None = None, window_size_func: Function | None = None
 ) -> Transformation:
     """Do as `Dataset.group_by_window`."""
     return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
@@ -215,7 +210,7 @@ def ignore_errors(log_warning: bool = False) -> Transformation:
 
 
 def map_and_batch(
-    map_func: Callable[..., Any],
+    map_func: Function,
     batch_size: int,
     num_parallel_batches: int | None = None,
     drop_remainder: bool = False,
@@ -245,7 +240,7 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
 
 
 def parallel_interleave(
-    map_func: Callable[..., Any],
+    map_func: Function,
     cycle_length: int,
     block_length: int = 1,
     sloppy: bool | None = False,
@@ -267,13 +262,13 @@ def parallel_interleave(
 
 
 def rejection_resample(
-    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None
+    class_func: Function, target_dist: Any, initial_dist: Any = None, seed: int | None = None
 ) -> Transformation:
     """Do as `Dataset.rejection_resample`."""
     return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
 
 
-def scan(initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Transformation:
+def scan(initial_state: Any, scan_func: Function) -> Transformation:
     """Do as `Dataset.scan`."""
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
@@ -283,7 +278,14 @@ def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | N
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
-def take_while(predicate: Callable[..., Any]) -> Transformation:
+def snapshot(
+    path: Any, compression: str | None = "AUTO", reader_func: Any = None, shard_func: Any = None
+) -> Transformation:
+    """Do as `Dataset.snapshot`."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def take_while(predicate: Function) -> Transformation:
     """Do as `Dataset.take_while`."""
     return lambda dataset: dataset.take_while(predicate)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.block import Block
 
-__all__ = ["applied", "as_error", "call", "check_callable", "is_coroutine_function", "name_of"]
+__all__ = ["applied", "as_error", "call", "check_callable", "check_coders", "is_coroutine_function", "name_of"]
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -41,6 +41,20 @@ def check_callable(function: object, method: str, argument: str) -> None:
     """
     if not callable(function):
         raise TypeError(f"{method}: {argument} must be callable, not {type(function).__name__}")
+
+
+def check_coders(encode_state: object, decode_state: object, method: str) -> None:
+    """Refuse what are not the two functions that a user's own state is saved and restored by, nor both None.
+
+    Raises:
+        TypeError: One of them is not callable.
+        ValueError: There is only one.
+    """
+    if (encode_state is None) != (decode_state is None):
+        raise ValueError(f"{method}: encode_state and decode_state go together; give both, or none")
+    if encode_state is not None:
+        check_callable(encode_state, method, "encode_state")
+        check_callable(decode_state, method, "decode_state")
 
 
 def call(function: Callable[..., Any], element: Any) -> Any:

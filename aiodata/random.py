@@ -155,9 +155,13 @@ class PairSource:
     def draw(self) -> tuple[int, int]:
         """Draw the next pair."""
         self.drawn += 1
+        return self.pair(self.drawn)
+
+    def pair(self, number: int) -> tuple[int, int]:
+        """Give the pair that draw number `number`, from 1, gives."""
         if not self.reshuffle:
             return self.seeds
-        stream = WordStream(*self.seeds, drawn=2 * self.drawn - 2)
+        stream = WordStream(*self.seeds, drawn=2 * number - 2)
         return stream.next_word(), stream.next_word()
 
 
@@ -165,6 +169,19 @@ class Seeds(PairSource):
     """The pair source that a dataset owns; its state is part of a saved position."""
 
     __slots__ = ()
+
+    def take(self, number: int | None) -> tuple[tuple[int, int], list[int]]:
+        """Draw the next pair, or one that was drawn before; give it and the state behind that draw.
+
+        Args:
+            number: The number of the draw, from 1; None for the next one.
+        """
+        if number is None:
+            number = self.drawn + 1
+        self.drawn = max(self.drawn, number)
+        saved = self.save()
+        saved[2] = number
+        return self.pair(number), saved
 
     def save(self) -> list[int]:
         """Give the state as JSON."""

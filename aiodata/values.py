@@ -6,8 +6,10 @@ bits. Plain finite numbers, str, None and tuples look as in JSON; everything els
 
 from __future__ import annotations
 
+import json
 import math
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,13 +17,18 @@ import numpy as np
 from aiodata.errors import StateError
 from aiodata.structure import is_namedtuple
 
-__all__ = ["decode", "encode"]
+__all__ = ["as_json", "check_json", "decode", "encode", "is_plain_dtype"]
 
 _EXACT = 1 << 63
 """Integers from here on are written in hexadecimal; long decimal ones are not read back by Python's `json`."""
 _PLAIN = (bool, str, type(None))
 _BYTES = "biufcmMSU"
 """Kinds of dtype whose values are their bytes."""
+
+
+def is_plain_dtype(dtype: np.dtype[Any]) -> bool:
+    """Tell whether the values of a dtype are their bytes: numbers, dates, and text of fixed width."""
+    return dtype.kind in _BYTES
 
 
 def encode(value: Any, owner: str) -> Any:
@@ -72,7 +79,7 @@ def _encode_array(value: Any, owner: str, path: str) -> dict[str, Any]:
     if type(value) is np.ndarray and value.dtype == object:
         items = [_encode(item, owner, f"{path}[{number}]") for number, item in enumerate(value.ravel())]
         return {"objects": items, "shape": list(value.shape)}
-    if value.dtype.kind not in _BYTES or not (type(value) is np.ndarray or isinstance(value, np.generic)):
+    if not is_plain_dtype(value.dtype) or not (type(value) is np.ndarray or isinstance(value, np.generic)):
         _refuse(value, owner, path)  # records, or a subclass such as a masked array, whose bytes are not all of it
     if isinstance(value, np.generic):
         return {"scalar": _text(value.tobytes()), "dtype": value.dtype.str}
@@ -142,3 +149,46 @@ def _decode(saved: Any, like: Any) -> Any:
     data = bytearray(b64decode(saved["scalar" if "scalar" in saved else "array"], validate=True))
     values = np.frombuffer(data, np.dtype(saved["dtype"]))
     return values[0] if "scalar" in saved else values.reshape(saved["shape"])
+
+
+def check_json(value: Any, where: str) -> None:
+    """Refuse what JSON would not give back as it is, but that a tuple comes back as a list.
+
+    Args:
+        value: Anything.
+        where: What it is to the reader of an error.
+
+    Raises:
+        TypeError: Something in it is no JSON value, or a key is not text; says where.
+        ValueError: A number is not finite.
+    """
+    if value is None or isinstance(value, (str, int)):
+        return
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is {value!r}, which JSON has no number for")
+    elif isinstance(value, (list, tuple)):
+        for number, part in enumerate(value):
+            check_json(part, f"{where}[{number}]")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}, and JSON's keys are text")
+            check_json(part, f"{where}[{key!r}]")
+    else:
+        raise TypeError(f"{where} is of type {type(value).__name__}, which JSON cannot hold")
+
+
+def as_json(state: Any, encode_state: Callable[[Any], Any] | None, owner: str) -> Any:
+    """Give a copy of a user's own state as a JSON value, by the user's own encoder if there is one.
+
+    Raises:
+        StateError: It is none, or the encoder failed; names the owner.
+    """
+    try:
+        written = state if encode_state is None else encode_state(state)
+        check_json(written, owner)
+    except Exception as error:
+        advice = "; encode_state may turn it into what it can" if encode_state is None else " (after encode_state)"
+        raise StateError(f"a saved state cannot hold {owner}: {error}{advice}") from error
+    return json.loads(json.dumps(written))

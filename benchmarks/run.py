@@ -29,6 +29,7 @@ NAMES = {
     "import": "import_time",
     "flights": "flights",
     "memory-use": "memory_use",
+    "states": "states",
     "stages": "stages",
     "formats": "formats",
     "memory-formats": "memory_formats",

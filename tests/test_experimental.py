@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,14 @@ def test_questions_are_the_methods() -> None:
     assert [optional.has_value() for optional in optionals] == [True, False]
 
 
+def test_files_are_written_and_read_as_by_the_methods(tmp_path: Path) -> None:
+    assert experimental.save(numbers, tmp_path / "saved", "GZIP") is None
+    assert_same(to_list(experimental.load(tmp_path / "saved", compression="GZIP")), to_list(numbers))
+    ds = numbers.apply(experimental.snapshot(tmp_path / "snapshot", "GZIP"))
+    assert [to_list(ds) for _ in range(2)] == [to_list(numbers)] * 2
+    assert len(list((tmp_path / "snapshot").iterdir())) == 1
+
+
 def test_the_older_choose_skips_what_has_ended() -> None:
     assert [int(x) for x in experimental.choose_from_datasets(parts, choices)] == [0, 10, 1, 2, 11, 12]
     assert [int(x) for x in Dataset.choose_from_datasets(parts, choices)] == [0, 10, 1, 2]
@@ -272,6 +281,7 @@ def test_mistakes_show_when_a_function_is_applied() -> None:
 def test_every_function_is_tried_above() -> None:
     tried = {name.partition(":")[0] for name in (*SOURCES, *APPLIED)}
     tried |= {"cardinality", "get_next_as_optional", "get_single_element", "get_structure", "make_csv_dataset"}
+    tried |= {"save", "snapshot"}
     functions = {name for name in experimental.__all__ if inspect.isfunction(getattr(experimental, name))}
     assert functions == tried
 

@@ -18,3 +18,5 @@ def test_a_module_that_is_missing_says_how_to_install_it() -> None:
         load("no_such_package.part", "things", "ThingDataset")
     assert str(raised.value) == "ThingDataset needs no_such_package: pip install 'aiodata-pipeline[things]'"
     assert raised.value.name == "no_such_package.part"
+    with pytest.raises(ImportError, match="ThingDataset needs such-a-package: pip"):
+        load("no_such_package.part", "things", "ThingDataset", "such-a-package")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 from aiodata.engine.block import Block
+from aiodata.engine.contents import checksum
 from aiodata.options import Options
 
 __all__ = [
@@ -62,6 +63,7 @@ class Plan:
         title: The user's own name for the stage, shown in `repr`.
         known: The spec itself, where it was settled when the stage was made.
         learned: The spec of an element that was looked at.
+        contents: Values that tell the stage from others beside its label, such as arrays in memory; None for none.
     """
 
     name: str
@@ -82,11 +84,17 @@ class Plan:
     title: str | None = None
     known: Any = None
     learned: list[Any] = field(default_factory=list, repr=False)
+    contents: Any = field(default=None, repr=False)
 
     @property
     def label(self) -> str:
         """The stage in words: `batch(32)`."""
         return f"{self.name}({self.detail})"
+
+    @cached_property
+    def mark(self) -> str:
+        """What tells the stage from others when a state is loaded: its label, and a checksum of its contents."""
+        return self.label if self.contents is None else f"{self.label}, contents {checksum(self.contents)}"
 
     def cardinality(self) -> int:
         """Give the number of elements, `INFINITE` or `UNKNOWN`."""

@@ -14,7 +14,8 @@ Position: TypeAlias = Any
 """A small JSON value from which a stage opens again."""
 
 Cursor: TypeAlias = list[Any]
-"""`[position, skip]`: open a stage at `position` and drop the first `skip` elements."""
+"""`[position, skip]`: open a stage at `position` and drop the first `skip` elements; a third part says what has been
+drawn since, see `aiodata.engine.draws`."""
 
 
 def nowhere(offset: int) -> str | None:
@@ -32,11 +33,13 @@ class Origin:
         place: Gives the place of the run's element number `offset` in words (`"a.csv line 7"`), or None.
     """
 
-    __slots__ = ("place", "position")
+    __slots__ = ("drawn", "place", "position")
 
     def __init__(self, position: Callable[[], Position], place: Callable[[int], str | None] = nowhere) -> None:
         self.position = position
         self.place = place
+        self.drawn: Any = None
+        """The last draw of a seed pair before the elements were given, if there can be any."""
 
     def within(self, position: Callable[[], Position], offset: int) -> Origin:
         """Give an origin with another stage's position but this one's places, shifted by `offset`."""
@@ -51,7 +54,8 @@ def _shifted(place: Callable[[int], str | None], shift: int, offset: int) -> str
 
 def cursor(origin: Origin, offset: int) -> Cursor:
     """Give the cursor of the element that lies `offset` elements behind the start of `origin`."""
-    return [origin.position(), offset]
+    drawn = [] if origin.drawn is None else origin.drawn.since()
+    return [origin.position(), offset, drawn] if drawn else [origin.position(), offset]
 
 
 def locate(error: BaseException, stage: str, index: int, origin: Origin, offset: int) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import sys
 import weakref
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from time import monotonic
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import Buffer, Channel
 from aiodata.engine.job import Tasks
-from aiodata.engine.plan import Plan, detachable, load_seeds, merged_options, save_seeds
-from aiodata.engine.skipped import Skipped
+from aiodata.engine.plan import Plan, detachable, merged_options
+from aiodata.engine.skipped import behind
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
 from aiodata.engine.workers import Pools, all_of, wait_out
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.block import Block, Tally
     from aiodata.engine.bridge import Bridge
+    from aiodata.engine.draws import Draws
     from aiodata.engine.job import Job
     from aiodata.engine.position import Cursor
     from aiodata.options import Options
@@ -81,20 +81,39 @@ class Run:
         self._ended: asyncio.Future[None] | None = None
         self.end: Callable[[], Coroutine[Any, Any, None]] | None = None
         """Ends the run with the pull that may be under way; set by whoever pulls."""
+        self.opening: Draws | None = None
+        """The account of the place at which a stage is being opened."""
+        self.root: Run = parent.root if parent else self
+        self.drawn = 0
+        """How many seed pairs have been drawn in this run and its parts; kept by the root."""
         self._breathed = monotonic()
         self._switch_interval: float | None = None
 
-    def open(self, plan: Plan, start: Cursor | None = None) -> AsyncIterator[Block[Any]]:
+    def open(self, plan: Plan, start: Cursor | None = None, draws: Draws | None = None) -> AsyncIterator[Block[Any]]:
         """Open the stage of `plan`, and with it those that it reads.
 
         This needs no event loop and draws the seeds of shuffles, so it happens when the user's iterator is made.
+
+        Args:
+            plan: The stage.
+            start: Where to open it; None for the start.
+            draws: The account of what is drawn there.
         """
-        sources = [Source(self, source) for source in plan.inputs]
+        sources = [Source(self, source, draws) for source in plan.inputs]
+        position, skip = start[:2] if start else (None, 0)
+        above, self.opening = self.opening, draws
+        try:
+            opened = plan.stage(self, *sources, start=start if plan.resumes_by_cursor else position)
+        finally:
+            self.opening = above
+        blocks = self.own(opened, sources)
         if plan.resumes_by_cursor:
-            return self.own(plan.stage(self, *sources, start=start), sources)
-        position, skip = start or (None, 0)
-        blocks = plan.stage(self, *sources, start=position)
-        return self.own(self.behind(self.own(blocks), skip) if skip else blocks, sources)
+            return blocks
+        if not skip:
+            return blocks
+        opener = Source(self, plan)  # so that the stage is closed before what it reads
+        self.opened_by(opener, blocks)
+        return self.own(behind(self, blocks, skip), [opener])
 
     def own(self, blocks: Any, sources: Sequence[Source] = ()) -> AsyncIterator[Block[Any]]:
         """Take charge of closing an async generator and what it has opened, and hold it until then.
@@ -126,38 +145,6 @@ class Run:
         self._generators[id(blocks)].opener = opener
         opener.opened[id(blocks)] = blocks
 
-    async def behind(self, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
-        """Give the blocks without their first `skip` elements, those that failed included.
-
-        Raises:
-            Exception: There are fewer: what the last of them failed with, or a `StateError`.
-        """
-        skipped = Skipped(skip)
-        async for block in blocks:
-            rest = block
-            while skipped.missing:
-                rest, dropped = rest.drop(min(skipped.missing, 256), skipped)
-                await self.breathe()
-                if not dropped:
-                    break
-            else:
-                yield rest
-        skipped.check()
-
-    @contextmanager
-    def reading_again(self, plan: Plan) -> Iterator[None]:
-        """Read an earlier part of an input once more, without a trace in its seed generators.
-
-        What is opened meanwhile finds them as they were there, and afterwards they are again as they are here.
-        """
-        before, restored = save_seeds(plan), self.restored
-        self.restored = set()
-        try:
-            yield
-        finally:
-            self.restored = restored
-            load_seeds(plan, before)
-
     # Running ahead
 
     def channel(self, buffer: Buffer) -> Channel:
@@ -185,8 +172,18 @@ class Run:
             root._tasks.guard(root.end or root.aclose)
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a blocking function in one of the run's own threads for files."""
-        return await asyncio.get_running_loop().run_in_executor(self.pools.files, function, *arguments)
+        """Call a blocking function in one of the run's own threads for files; in place, in a run without a loop.
+
+        The call is waited for also when the task is cancelled: nothing may close what it works on meanwhile.
+        """
+        if self.stepped:
+            return function(*arguments)
+        calling = asyncio.get_running_loop().run_in_executor(self.pools.files, function, *arguments)
+        await wait_out(calling)
+        try:
+            return calling.result()
+        finally:
+            del calling  # else it, its error and this frame, which the error's traceback holds, would be a cycle
 
     async def breathe(self) -> None:
         """Let the loop run its other tasks if it has not for 5 ms."""

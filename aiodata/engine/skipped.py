@@ -8,9 +8,12 @@ from aiodata.engine.block import Failure
 from aiodata.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
-__all__ = ["Skipped"]
+    from aiodata.engine.block import Block
+    from aiodata.engine.run import Run
+
+__all__ = ["Skipped", "behind"]
 
 
 class Skipped:
@@ -55,3 +58,22 @@ class Skipped:
                 f"the input ended after {self.count - self.missing} of the {self.count} elements that the saved state "
                 "has behind it: it is not what it was"
             )
+
+
+async def behind(run: Run, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
+    """Give the blocks without their first `skip` elements, those that failed included.
+
+    Raises:
+        Exception: There are fewer: what the last of them failed with, or a `StateError`.
+    """
+    skipped = Skipped(skip)
+    async for block in blocks:
+        rest = block
+        while skipped.missing:
+            rest, dropped = rest.drop(min(skipped.missing, 256), skipped)
+            await run.breathe()
+            if not dropped:
+                break
+        else:
+            yield rest
+    skipped.check()

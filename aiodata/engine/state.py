@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor
 
-__all__ = ["cursor_of", "describe", "make_state"]
+__all__ = ["cursor_of", "describe", "difference", "make_state"]
 
 VERSION = 1
 
@@ -37,7 +37,11 @@ def cursor_of(state: Any, plan: Plan) -> Cursor | None:
         raise StateError(f"this is not a saved state: {state!r:.80}")
     if state["version"] != VERSION:
         raise StateError(f"the state has version {state['version']!r}; this library reads version {VERSION}")
-    _compare(state["pipeline"], describe(plan))
+    saved = state["pipeline"]
+    if not isinstance(saved, list):
+        raise StateError(f"this is not a saved state: its pipeline is {saved!r:.80}")
+    if (differs := difference(saved, describe(plan))) is not None:
+        raise StateError(f"the state is of another pipeline: {differs}")
     position, seeds = state["position"], state["seeds"]
     owners = sum(stage.seeds is not None for stage in plan.walk())
     if not (position is None or (isinstance(position, list) and len(position) == 2)):
@@ -51,7 +55,7 @@ def describe(plan: Plan) -> list[Any]:
     """Describe a pipeline as JSON, a line a stage, sources first; several inputs are lists of their own."""
     lines: list[Any] = []
     while True:
-        lines.append(plan.label)
+        lines.append(plan.mark)
         if len(plan.inputs) != 1:
             break
         plan = plan.inputs[0]
@@ -59,15 +63,16 @@ def describe(plan: Plan) -> list[Any]:
     return [describe(source) for source in plan.inputs] + lines
 
 
-def _compare(saved: Any, own: list[Any]) -> None:
-    if not isinstance(saved, list):
-        raise StateError(f"this is not a saved state: its pipeline is {saved!r:.80}")
+def difference(saved: list[Any], own: list[Any]) -> str | None:
+    """Say in words where the description of a saved pipeline first differs from that of this one; None: nowhere."""
     for number, (theirs, ours) in enumerate(zip(saved, own, strict=False)):
         if isinstance(theirs, list) and isinstance(ours, list):
-            _compare(theirs, ours)
+            if (found := difference(theirs, ours)) is not None:
+                return found
         elif theirs != ours:
-            raise StateError(f"the state is of another pipeline: stage {number} was {theirs}, here it is {ours}")
-    if len(saved) != len(own):
-        longer, where = (saved, "the saved pipeline") if len(saved) > len(own) else (own, "this pipeline")
-        number = min(len(saved), len(own))
-        raise StateError(f"the state is of another pipeline: only {where} has stage {number}, {longer[number]}")
+            return f"stage {number} was {theirs}, here it is {ours}"
+    if len(saved) == len(own):
+        return None
+    longer, where = (saved, "the saved pipeline") if len(saved) > len(own) else (own, "this pipeline")
+    number = min(len(saved), len(own))
+    return f"only {where} has stage {number}, {longer[number]}"

@@ -17,7 +17,7 @@ from aiodata.engine.channel import End
 from aiodata.engine.concurrent import Feed
 from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
-from aiodata.engine.skipped import Skipped
+from aiodata.engine.skipped import Skipped, behind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -107,9 +107,9 @@ def as_ready(
         parallelism: Tasks at once.
         grain: Gives how many elements the next portion may have.
     """
-    position, skip = start or (None, 0)
+    position, skip = start[:2] if start else (None, 0)
     blocks = _Unordered(run, source, position, perform, parallelism, grain).blocks()
-    return run.behind(blocks, skip) if skip else blocks
+    return behind(run, blocks, skip) if skip else blocks
 
 
 class _Unordered:
@@ -190,8 +190,8 @@ class _Unordered:
             return self.number, chunk
 
     async def _read_again(self, at: Cursor, size: int) -> Block[Any]:
-        with self.run.reading_again(self.source.plan):
-            return await piece_of(self.run, self.source.open(at), size)
+        with self.source.reading_again() as again:
+            return await piece_of(self.run, again.open(at), size)
 
     async def _work(self) -> None:
         while (taken := await self._take()) is not None:

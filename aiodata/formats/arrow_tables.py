@@ -119,6 +119,7 @@ class Table(ABC):
         """
         import pyarrow as pa
 
+        open(self.path, "rb").close()  # says what is wrong with a path as all readers do
         with self._damage(None):
             self._source = pa.OSFile(os.fsencode(self.path))
             known = self._begin(self._source)

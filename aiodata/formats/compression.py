@@ -6,11 +6,13 @@ import zlib
 
 from aiodata.errors import CorruptRecordError
 
-__all__ = ["COMPRESSION_TYPES", "Decompressor", "check_compression_type", "compression_of"]
+__all__ = ["COMPRESSION_TYPES", "Decompressor", "check_compression_type", "check_text", "compression_of"]
 
 COMPRESSION_TYPES = ("", "GZIP", "ZLIB")
 _WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
 LARGEST_PIECE = 1 << 20
+_GZIP = b"\x1f\x8b\x08"
+_ZLIB_TEXT = (b"x\x01", b"x\x9c", b"x\xda")
 
 
 def check_compression_type(compression_type: str | None, method: str) -> str:
@@ -33,6 +35,37 @@ def compression_of(magic: bytes) -> str | None:
         return "GZIP"
     is_zlib = len(magic) == 2 and magic[0] & 0x0F == 8 and magic[0] >> 4 <= 7 and int.from_bytes(magic, "big") % 31 == 0
     return "ZLIB" if is_zlib else None
+
+
+def check_text(start: bytes, path: str) -> None:
+    """Make sure that what is to be lines of text is not compressed data, which would be lines of garbage.
+
+    No text begins with the bytes of GZIP. Some of ZLIB's might be a text in some encoding, so the rest of the line must
+    be such data, too; `x^`, with which its low levels begin, is ASCII and not noticed.
+
+    Args:
+        start: The beginning of the content, with its first line whole.
+        path: The file, for errors.
+
+    Raises:
+        CorruptRecordError: It looks compressed.
+    """
+    if start.startswith(_GZIP):
+        looks_like = "GZIP"
+    elif start.startswith(_ZLIB_TEXT) and _is_zlib(start.partition(b"\n")[0]):
+        looks_like = "ZLIB"
+    else:
+        return
+    message = f"this is no text; it looks {looks_like}-compressed: pass compression_type={looks_like!r}"
+    raise CorruptRecordError(message, path, offset=0)
+
+
+def _is_zlib(start: bytes) -> bool:
+    try:
+        zlib.decompressobj().decompress(start, LARGEST_PIECE)
+    except zlib.error:
+        return False
+    return True
 
 
 class Decompressor:

@@ -60,6 +60,11 @@ class CsvColumns:
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvColumns, (self.columns, self.width, self.exact, self.field_delim, self.quoting)
 
+    def facts(self) -> tuple[Any, ...]:
+        """Give what tells these columns from others, in plain values."""
+        own = [(column.index, str(column.dtype), dict(column.missing)) for column in self.columns]
+        return own, self.width, self.exact, self.field_delim, self.quoting
+
     def split(self, line: str, place: str = "record 0") -> list[str]:
         """Split one record's text into its fields, at least the selected ones; raise `DataError` on bad quoting."""
         if "\n" in line or "\r" in line:

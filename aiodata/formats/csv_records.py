@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.columns import iterate
 from aiodata.engine.block import Failure
 from aiodata.errors import DataError
+from aiodata.formats.compression import check_text
 from aiodata.formats.csv_blocks import decode_block
 from aiodata.formats.cuts import Cut
 
@@ -66,7 +67,7 @@ class CsvRecords:
         """Take the next piece of content and give the records that it completes.
 
         Raises:
-            DataError: A record is too long, or the header is damaged.
+            DataError: A record is too long, the header is damaged, or the content is compressed.
         """
         if self._size > LARGEST_RECORD:
             raise DataError(
@@ -78,6 +79,8 @@ class CsvRecords:
         if self._size < self._wanted or (b"\n" not in piece and b"\r" not in piece and not self._wanted):
             return
         data = b"".join(self._held)
+        if self._has_mark:
+            check_text(data, self._path)
         # A return at the very end may be half of a line's end.
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
         begin = 0
@@ -92,9 +95,11 @@ class CsvRecords:
         """Give what is left at the end of the content.
 
         Raises:
-            DataError: There is no header, or it is damaged.
+            DataError: There is no header, or it is damaged, or the content is compressed.
         """
         data = b"".join(self._held)
+        if self._has_mark:
+            check_text(data, self._path)
         if data and not (self._has_mark and data == _MARK):
             data = data if data[-1:] in b"\r\n" else data + b"\n"
             yield from self._cuts(data, len(data), is_all=True)

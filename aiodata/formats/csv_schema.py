@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from aiodata.errors import CorruptRecordError, DataError
+from aiodata.formats.compression import check_text
 from aiodata.formats.csv import compile_columns
 from aiodata.formats.csv_columns import csv_dialect, csv_fault
 
@@ -122,7 +124,13 @@ def _kind(field: str, least: int) -> int:
 
 def _rows(path: str, form: CsvForm, ignore_errors: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Give the rows of a file with the lines that they begin at."""
-    with _opened(path, form) as file:
+    try:
+        file = _opened(path, form)
+    except CorruptRecordError:
+        if not ignore_errors:
+            raise
+        return
+    with file:
         rows = csv.reader(file, csv_dialect(form.field_delim, form.quoting))
         line = 1
         while True:
@@ -144,6 +152,11 @@ def _rows(path: str, form: CsvForm, ignore_errors: bool = False) -> Iterator[tup
 
 def _opened(path: str, form: CsvForm) -> IO[str]:
     encoding = "utf-8-sig" if form.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else form.encoding
-    opener: Any = gzip.open if form.compression else open
-    file: IO[str] = opener(path, "rt", encoding=encoding, errors="surrogateescape", newline="")
-    return file
+    content: Any = gzip.open(path) if form.compression else open(path, "rb")  # noqa: SIM115 - the text closes it
+    try:
+        if not form.compression:
+            check_text(content.peek(), path)
+        return io.TextIOWrapper(content, encoding, "surrogateescape", newline="")
+    except BaseException:
+        content.close()
+        raise

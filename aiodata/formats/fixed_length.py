@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aiodata.errors import CorruptRecordError
+from aiodata.formats.compression import compression_of
 from aiodata.formats.cuts import Cut
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ class FixedLengthSplitter:
         header_bytes: Length of what stands before the first record.
         footer_bytes: Length of what stands behind the last one.
         size: Length of the whole content where it is known.
-
-    Raises:
-        CorruptRecordError: Records do not fit into `size` without a remainder.
     """
 
     def __init__(
@@ -56,32 +54,44 @@ class FixedLengthSplitter:
         self._held: list[bytes] = []
         self._size = 0
         """Bytes that are held, the header among them."""
-        if size is not None:
-            self._check(size - header_bytes - footer_bytes, size, offset)
+        self._wrong = "" if size is None else self._misfit(size)
+        """Why the records do not fit into the content, known before it is read."""
 
-    def _check(self, body: int, size: int, offset: int) -> None:
+    def _misfit(self, size: int) -> str:
+        """Tell in words why records do not fit into content of a size; "" if they do."""
+        body = size - self._header - self._footer
         if body < 0:
-            raise CorruptRecordError(
+            return (
                 f"the header of {self._header} bytes and the footer of {self._footer} are longer than the content, "
-                f"which has {size} bytes",
-                self._path,
-                self._number,
-                offset,
+                f"which has {size} bytes"
             )
-        if body % self._record:
-            around = f" without its header ({self._header}) and footer ({self._footer})"
-            raise CorruptRecordError(
-                f"the content has {body} bytes{around if self._header or self._footer else ''}, which is no multiple "
-                f"of record_bytes ({self._record}): {body % self._record} bytes are left",
-                self._path,
-                self._number,
-                offset,
-            )
+        if not body % self._record:
+            return ""
+        around = f" without its header ({self._header}) and footer ({self._footer})"
+        return (
+            f"the content has {body} bytes{around if self._header or self._footer else ''}, which is no multiple "
+            f"of record_bytes ({self._record}): {body % self._record} bytes are left"
+        )
+
+    def _check(self, wrong: str) -> None:
+        """Raise what is wrong, with a hint from the first bytes where they are at hand."""
+        if wrong:
+            looks_like = compression_of(b"".join(self._held)[:2]) if self._offset == 0 else None
+            hint = f"; it looks {looks_like}-compressed: pass compression_type={looks_like!r}" if looks_like else ""
+            raise CorruptRecordError(wrong + hint, self._path, self._number, self._offset)
 
     def feed(self, piece: bytes) -> Iterator[Cut]:
-        """Take the next piece and give the records that are complete, and followed by a footer's length."""
+        """Take the next piece and give the records that are complete, and followed by a footer's length.
+
+        Raises:
+            CorruptRecordError: Records do not fit into `size`.
+        """
         self._held.append(piece)
         self._size += len(piece)
+        if self._wrong:
+            if self._size > 1:
+                self._check(self._wrong)
+            return
         # With a long footer not for each record, since all that is held is copied then.
         if self._size >= self._skip + max(self._record, self._footer) + self._footer:
             yield from self._cuts()
@@ -110,6 +120,6 @@ class FixedLengthSplitter:
             CorruptRecordError: The content ends in the middle of a record or of the footer, or is too short for both
                 header and footer.
         """
+        self._check(self._wrong)
         yield from self._cuts()
-        size = self._offset + self._size
-        self._check(size - self._header - self._footer, size, self._offset)
+        self._check(self._misfit(self._offset + self._size))

@@ -80,5 +80,5 @@ def _encoded(image: Any, counts: tuple[int, ...], method: str, kind: str, **opti
         raise ValueError(f"{method}: an image of {pixels.shape[-1]} channels must be uint8, not {pixels.dtype}")
     flat = np.ascontiguousarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
     file = io.BytesIO()
-    load("PIL.Image", "image", method).fromarray(flat).save(file, kind, **options)
+    load("PIL.Image", "image", method, "pillow").fromarray(flat).save(file, kind, **options)
     return file.getvalue()

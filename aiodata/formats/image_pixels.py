@@ -17,19 +17,32 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["DEPTHS", "FORMATS", "frames", "jpeg_pixels", "opened", "stored_pixels", "with_channels", "with_depth"]
+__all__ = [
+    "DEPTHS",
+    "FORMATS",
+    "frames",
+    "jpeg_pixels",
+    "opened",
+    "png_gamma",
+    "stored_pixels",
+    "with_channels",
+    "with_depth",
+]
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
 """What `decode_image` reads; Pillow knows many more, but each is one more way in for hostile data."""
 
 DEPTHS = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
-_GREY = np.array([6968, 23434, 2366], np.uint32)
-"""Weights of red, green and blue in libpng, in 1 / 32768."""
+_GREY = np.array([9797, 19234, 3737], np.uint32)
+"""Weights of red, green and blue in 1 / 32768, as TensorFlow has libpng round 0.299, 0.587 and 0.114."""
+
+_SRGB = 45455
+"""The exponent of a PNG in sRGB, in 1 / 100000."""
 
 
 def opened(contents: bytes, formats: tuple[str, ...], method: str) -> Any:
     """Read an image's header."""
-    pillow = load("PIL.Image", "image", method)
+    pillow = load("PIL.Image", "image", method, "pillow")
     try:
         image = pillow.open(io.BytesIO(contents), formats=formats)
     except pillow.UnidentifiedImageError:
@@ -46,7 +59,7 @@ def _damaged(error: Exception, method: str) -> DataError:
 
 
 def _check_size(width: int, height: int, method: str, frames: int = 1) -> None:
-    limit = load("PIL.Image", "image", method).MAX_IMAGE_PIXELS
+    limit = load("PIL.Image", "image", method, "pillow").MAX_IMAGE_PIXELS
     if limit is not None and width * height * frames > limit:
         raise DataError(
             f"{method}: the image has {width} x {height} pixels{f' in {frames} frames or more' * (frames > 1)}, and "
@@ -80,6 +93,14 @@ def stored_pixels(image: Any, contents: bytes, channels: int, method: str) -> np
 def _png_kind(contents: bytes) -> tuple[int, int]:
     """Give a PNG's bits for each channel, and its type of colours (4 is grey with alpha)."""
     return (contents[24], contents[25]) if contents.startswith(b"\x89PNG") else (8, 0)
+
+
+def png_gamma(image: Any) -> int:
+    """Give the exponent of a PNG's colours in 1 / 100000, as libpng counts it; 100000 where it is not told."""
+    if image.format == "PNG" and "srgb" in image.info:
+        return _SRGB
+    told = round(image.info.get("gamma", 1) * 100000) if image.format == "PNG" else 0
+    return told if 16 <= told <= 625000000 else 100000
 
 
 def frames(image: Any, method: str) -> Iterator[npt.NDArray[np.uint8]]:
@@ -131,21 +152,35 @@ def jpeg_pixels(contents: bytes, channels: int, ratio: int, method: str) -> npt.
 # Channels and depths
 
 
-def with_channels(pixels: npt.NDArray[Any], channels: int) -> npt.NDArray[Any]:
-    """Give the pixels with 1, 3 or 4 channels; 0 leaves them."""
+def with_channels(pixels: npt.NDArray[Any], channels: int, gamma: int = 100000) -> npt.NDArray[Any]:
+    """Give the pixels with 1, 3 or 4 channels; 0 leaves them. `gamma` is what `png_gamma` gives."""
     found = pixels.shape[-1]
     if channels in (0, found):
         return pixels
     has_alpha, is_grey = found in (2, 4), found < 3
     colours = pixels[..., : found - has_alpha]
     if channels == 1:
-        return colours if is_grey else ((colours @ _GREY[:, None] + 16384) >> 15).astype(pixels.dtype)
+        return colours if is_grey else _grey(colours, gamma)
     if is_grey:
         colours = np.repeat(colours, 3, axis=-1)
     if channels == 3:
         return np.ascontiguousarray(colours)
     alpha = pixels[..., -1:] if has_alpha else np.full_like(pixels[..., :1], DEPTHS[pixels.dtype])
     return np.concatenate([colours, alpha], axis=-1)
+
+
+def _grey(colours: npt.NDArray[Any], gamma: int) -> npt.NDArray[Any]:
+    """Make uint8 colours grey to the numbers that libpng does: in linear light, where that is not what they are in."""
+    if 95000 <= gamma <= 105000:
+        return (colours @ _GREY[:, None] >> 15).astype(np.uint8)
+    linear = _powers(int(1e10 / gamma + 0.5))[colours]
+    grey = _powers(gamma)[(linear @ _GREY[:, None] + 16384) >> 15]
+    return np.where((colours == colours[..., :1]).all(axis=-1, keepdims=True), colours[..., :1], grey)
+
+
+def _powers(exponent: int) -> npt.NDArray[np.uint8]:
+    """Give the powers (256,) of the numbers from 0 to 1 in 1 / 255, to an exponent in 1 / 100000."""
+    return np.floor(255 * (np.arange(256) / 255) ** (exponent * 1e-5) + 0.5).astype(np.uint8)
 
 
 def with_depth(pixels: npt.NDArray[Any], dtype: np.dtype[Any], contents: bytes, method: str) -> npt.NDArray[Any]:

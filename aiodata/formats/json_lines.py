@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Failure
 from aiodata.errors import CorruptRecordError
+from aiodata.formats.compression import check_text
 from aiodata.formats.cuts import Cut
 from aiodata.formats.lines import LineBlocks
 from aiodata.structure import normalize
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["JsonLinesSplitter"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-GZIP_MAGIC = b"\x1f\x8b"
 _decode, _decode_raw = JSONDecoder().decode, JSONDecoder().raw_decode
 
 
@@ -61,7 +61,7 @@ class JsonLinesSplitter:
         if not lines[-1]:
             lines.pop()
         if not self._offset:
-            self._check_start(text)
+            check_text(text, self._path)
             lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
         try:
             cut = self._all(text, lines)
@@ -70,11 +70,6 @@ class JsonLinesSplitter:
         self._offset += len(text)
         self._number += len(lines)
         return cut
-
-    def _check_start(self, text: bytes) -> None:
-        if text.startswith(GZIP_MAGIC):
-            message = "this is no text; it looks GZIP-compressed: pass compression_type='GZIP'"
-            raise CorruptRecordError(message, self._path, offset=0)
 
     def _all(self, text: bytes, lines: list[bytes]) -> Cut:
         """Read a whole block of lines, or fail without saying why."""

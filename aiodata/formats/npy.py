@@ -21,7 +21,7 @@ from aiodata.spec import TensorSpec, spec_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["RowFile"]
+__all__ = ["DAMAGE", "RowFile", "read_header"]
 
 BLOCK_BYTES = 2 << 20
 """About how many bytes of rows are read at a time, so that the read takes longer than calling a thread for it; a larger
@@ -31,7 +31,7 @@ BLOCK_ROWS = 8192
 LONGEST_HEADER = 10_000
 """As `numpy.load` has it: longer headers may not be safe to parse."""
 
-_DAMAGE = (ValueError, EOFError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile, zlib.error)
+DAMAGE = (ValueError, EOFError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile, zlib.error)
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 
@@ -112,7 +112,7 @@ class RowFile:
         """Turn what numpy and `zipfile` raise into an error that names the file, the member and the row."""
         try:
             yield
-        except _DAMAGE as error:
+        except DAMAGE as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # all but a place outside of the file, to which a damaged directory of an archive sends
             where = "" if member is None else f"member {member!r}: "
@@ -141,7 +141,7 @@ class _Rows:
             size: Number of bytes in the file.
             path: The file's name if it is no member of another.
         """
-        shape, fortran, self.dtype = _read_header(self.file)
+        shape, fortran, self.dtype = read_header(self.file)
         if self.dtype.hasobject:
             raise ValueError("the array holds Python objects, which are not read: that would run code from the file")
         if not shape:
@@ -198,7 +198,7 @@ class _Rows:
         return data
 
 
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read a header of any version by numpy's own parser, once its length has been found credible."""
     magic = file.read(8)
     if len(magic) < 8 or not magic.startswith(b"\x93NUMPY"):

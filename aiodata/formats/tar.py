@@ -16,7 +16,7 @@ from aiodata.formats.compression import compression_of
 from aiodata.formats.cuts import Cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["TarSplitter", "split_name"]
 
@@ -79,9 +79,19 @@ class TarSplitter:
         offset: Byte of the content where a header begins.
         number: Number of the next record.
         select: Extensions of the files to give, None for all files; what others hold is dropped as it comes.
+        size: Gives the number of bytes of the content, None where it is not known.
     """
 
-    def __init__(self, path: str, offset: int, number: int, *, select: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        offset: int,
+        number: int,
+        *,
+        select: frozenset[str] | None = None,
+        size: Callable[[str], int | None] = lambda path: None,
+    ) -> None:
+        self._content_size = size
         self._path = path
         self._number = number
         self._select = select
@@ -154,6 +164,7 @@ class TarSplitter:
         length = begin + _blocks(info.size if info.isreg() or info.type not in tarfile.SUPPORTED_TYPES else 0)
         if info.type not in _LEFT_OUT and self._wants(info.name):
             if len(data) - at < length:
+                self._check_there(info, begin + info.size)
                 self._wanted = length
                 return 0
             if info.isreg():
@@ -208,6 +219,14 @@ class TarSplitter:
             if key in _LOCAL_ONLY or key.startswith("GNU.sparse."):
                 raise self._error(f"a global header sets {key!r} for all members, which is not supported")
         return info
+
+    def _check_there(self, info: tarfile.TarInfo, length: int) -> None:
+        """Make sure that the content has the whole of a member, before any of it is waited for and held."""
+        size = self._content_size(self._path)
+        if size is not None and self._base + length > size:
+            raise self._error(
+                f"{info.name!r} has {info.size} bytes, which go beyond the end of the file: it is cut short, or damaged"
+            )
 
     def _no_header(self, data: bytes, reason: str) -> str:
         if self._base == 0 and (looks_like := compression_of(data[:2])):

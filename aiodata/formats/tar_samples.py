@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from aiodata.formats.tar import TarSplitter, split_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiodata.errors import CorruptRecordError
 
 __all__ = ["SampleSplitter"]
@@ -15,21 +17,30 @@ __all__ = ["SampleSplitter"]
 class SampleSplitter(TarSplitter):
     """Cuts the content of a tar archive into samples: `{"__key__": key, extension: content, ...}`.
 
-    A sample that has an extension twice, or a key that came before, is a failure in its place.
+    A sample ends where a file with another key follows, or the archive ends. One that has an extension twice is a
+    failure in its place.
 
     Args:
         path: The archive, for errors.
         offset: Byte of the content where a sample begins.
         number: Number of the next sample.
         select: As for `TarSplitter`; a sample without any of them is left out.
+        size: As for `TarSplitter`.
     """
 
-    def __init__(self, path: str, offset: int, number: int, *, select: frozenset[str] | None = None) -> None:
-        super().__init__(path, offset, number, select=select)
+    def __init__(
+        self,
+        path: str,
+        offset: int,
+        number: int,
+        *,
+        select: frozenset[str] | None = None,
+        size: Callable[[str], int | None] = lambda path: None,
+    ) -> None:
+        super().__init__(path, offset, number, select=select, size=size)
         self._sample: dict[str, Any] | None = None
         self._wrong: CorruptRecordError | None = None
         """What is wrong with the sample."""
-        self._keys: set[str] = set()
 
     def _wants(self, name: str) -> bool:
         parts = split_name(name)
@@ -42,9 +53,6 @@ class SampleSplitter(TarSplitter):
         if self._sample is None or self._sample["__key__"] != key:
             self._end_archive()
             self._sample = {"__key__": key}
-            if key in self._keys:
-                self._fail(f"{name!r} does not stand with the other files of its sample {key!r}")
-            self._keys.add(key)
         if not isinstance(content, bytes):
             self._fail(content)
         elif extension in self._sample:

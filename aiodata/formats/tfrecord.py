@@ -51,7 +51,7 @@ def checksum_function(method: str) -> Callable[[bytes], int]:
     Raises:
         ImportError: google-crc32c is not installed.
     """
-    value: Callable[[bytes], int] = load("google_crc32c", "tfrecord", method).value
+    value: Callable[[bytes], int] = load("google_crc32c", "tfrecord", method, "google-crc32c").value
     return value
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.workers import wait_out
@@ -14,6 +15,7 @@ from aiodata.formats.tfrecord import LARGEST_RECORD, checksum_function, frame
 from aiodata.storage.atomic import AtomicFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 __all__ = ["TFRecordWriter"]
@@ -26,11 +28,16 @@ class TFRecordWriter:
     """Writes records to a TFRecord file, which appears under its name when it is complete.
 
     Use it by `with` and `write`, or by `async with` and `awrite`, which compresses and writes in a thread of its own.
-    Leaving the block puts the file in its place; leaving it by an exception, or `discard`, leaves nothing. Memory:
-    about 1 MiB beside the longest record.
+    Leaving the block puts the file in its place; leaving it by an exception, or `discard`, leaves nothing. So does a
+    writer that is dropped without being closed, with a ResourceWarning. What a killed process leaves, a hidden file
+    that ends with `.part`, is removed when the file is written again. Memory: about 1 MiB beside the longest record.
+
+    One task or thread at a time may call it, except that several tasks may be within `awrite`: their records are
+    written in the order of the calls. `write`, `flush` and `close` wait for what they have begun.
 
     Args:
-        path: The file; one that is there is replaced when the new one is complete.
+        path: The file; one that is there is replaced when the new one is complete, which gets its permissions. A link
+            is followed. What is no regular file, such as a pipe, is written to at once.
         options: The compression: "" or None, "GZIP" or "ZLIB"; named as in TensorFlow.
         compression_level: 0 (none) to 9 (smallest), or -1 for zlib's default.
 
@@ -80,18 +87,18 @@ class TFRecordWriter:
         """
         self._add(record)
         if self._size >= BUFFER_BYTES:
-            self._flush(self._taken())
+            self._here(self._flush)
 
     async def awrite(self, record: bytes) -> None:
         """Write one record; as `write`, but compressing and writing happen in the writer's own thread."""
         self._add(record)
         if self._size >= BUFFER_BYTES:
-            await self._in_thread(self._flush, self._taken())
+            await self._in_thread(self._flush)
 
     def flush(self) -> None:
         """Hand what has been written to the operating system; a compressed stream keeps what it needs."""
-        self._open()
-        self._flush(self._taken())
+        self._check_open()
+        self._here(self._flush_through)
 
     def close(self) -> None:
         """Complete the file and put it in its place; closing again does nothing.
@@ -102,7 +109,7 @@ class TFRecordWriter:
         self._check()
         if self._target is not None:
             try:
-                self._finish(self._taken())
+                self._here(self._finish)
             finally:
                 self._end()
 
@@ -111,7 +118,7 @@ class TFRecordWriter:
         self._check()
         if self._target is not None:
             try:
-                await self._in_thread(self._finish, self._taken())
+                await self._in_thread(self._finish)
             finally:
                 self._end()
 
@@ -125,16 +132,15 @@ class TFRecordWriter:
     def _check(self) -> None:
         if self._failure is not None:
             self.discard()
-            raise OSError(f"TFRecordWriter: what was written before failed: {self._failure}") from self._failure
+            raise _failed_before(self._failure)
 
-    def _open(self) -> AtomicFile:
+    def _check_open(self) -> None:
         self._check()
         if self._target is None:
             raise ValueError("TFRecordWriter: the writer is closed")
-        return self._target
 
     def _add(self, record: Any) -> None:
-        self._open()
+        self._check_open()
         if not isinstance(record, bytes):
             if isinstance(record, str):
                 raise TypeError("TFRecordWriter: a record is bytes, not str; encode it")
@@ -146,12 +152,12 @@ class TFRecordWriter:
         self._size += len(framed)
         self.records += 1
 
-    def _taken(self) -> list[bytes]:
-        parts, self._parts, self._size = self._parts, [], 0
-        return parts
+    # What is done with the records that have been gathered: in the writer's thread if there is one, else in the
+    # caller's. One writer has one thread, so that nothing is written before what was to be written earlier.
 
-    def _flush(self, parts: list[bytes]) -> None:
-        target = self._open()
+    def _flush(self, target: AtomicFile, parts: list[bytes]) -> None:
+        if self._failure is not None:
+            raise _failed_before(self._failure)
         data = b"".join(parts)
         try:
             target.file.write(data if self._engine is None else self._engine.compress(data))
@@ -159,10 +165,13 @@ class TFRecordWriter:
             self._failure = error  # what is in the file now is not what was written
             raise
 
-    def _finish(self, parts: list[bytes]) -> None:
-        target = self._open()
+    def _flush_through(self, target: AtomicFile, parts: list[bytes]) -> None:
+        self._flush(target, parts)
+        target.file.flush()
+
+    def _finish(self, target: AtomicFile, parts: list[bytes]) -> None:
         try:
-            self._flush(parts)
+            self._flush(target, parts)
             if self._engine is not None:
                 target.file.write(self._engine.flush())
         except BaseException:
@@ -170,21 +179,34 @@ class TFRecordWriter:
             raise
         target.commit()
 
-    def _end(self) -> None:
-        self._target = None
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
+    def _work(self, function: Callable[[AtomicFile, list[bytes]], None]) -> Callable[[], None]:
+        """Give what does something with the records gathered so far, which are its own from now on."""
+        assert self._target is not None
+        parts, self._parts, self._size = self._parts, [], 0
+        return partial(function, self._target, parts)
 
-    async def _in_thread(self, function: Any, parts: list[bytes]) -> None:
+    def _here(self, function: Callable[[AtomicFile, list[bytes]], None]) -> None:
+        work = self._work(function)
+        if self._thread is None:
+            work()
+        else:
+            self._thread.submit(work).result()
+
+    async def _in_thread(self, function: Callable[[AtomicFile, list[bytes]], None]) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "aiodata-writer")
-        writing = asyncio.get_running_loop().run_in_executor(self._thread, function, parts)
+        writing = asyncio.get_running_loop().run_in_executor(self._thread, self._work(function))
         await wait_out(writing)  # also when cancelled: the records of others may be among the parts
         try:
             writing.result()
         finally:
             del writing  # else it, its error and this frame, which the error's traceback holds, would be a cycle
+
+    def _end(self) -> None:
+        self._target = None
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
 
     def __enter__(self) -> TFRecordWriter:
         """Give the writer itself."""
@@ -208,3 +230,9 @@ class TFRecordWriter:
             await self.aclose()
         else:
             self.discard()
+
+
+def _failed_before(failure: BaseException) -> OSError:
+    error = OSError(f"TFRecordWriter: what was written before failed: {failure}")
+    error.__cause__ = failure
+    return error

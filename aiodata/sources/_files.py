@@ -57,7 +57,10 @@ def read_files(
             if reads is None
             else names.interleave(read, cycle_length=reads, num_parallel_calls=reads)
         )
-    return replace(records.plan, spec=spec, title=name)
+    plan = records.plan
+    if plan.inputs:  # what each file is read as, without its name, tells readers with other arguments apart
+        plan = replace(plan, contents=read("").plan.mark)
+    return replace(plan, spec=spec, title=name)
 
 
 def _paths(filenames: Any, method: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aiodata.engine.draws import draw
 from aiodata.engine.plan import plan_of
 from aiodata.sources._directed import Directed, Input
 from aiodata.sources._row_choices import IndexChoices, WeightChoices
@@ -73,7 +74,7 @@ def sampled(
         stop: End as soon as an input is selected that has ended.
     """
     if start is None:
-        pair, saved, used = seeds.draw(), seeds.save(), 0
+        (pair, saved), used = draw(run, seeds), 0
     else:
         pair, saved, used = tuple(start["pair"]), start["seeds"], start["used"]
         seeds.restore(run.restored, saved)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block
 from aiodata.engine.position import Origin, locate
 from aiodata.errors import StateError
+from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.storage.content import pieces
 from aiodata.storage.local import LocalFile
 
@@ -36,9 +37,8 @@ async def read_records(
 ) -> AsyncGenerator[Block[Any], None]:
     """Give a file's records; what goes wrong takes the place of the record that could not be read, and is the last.
 
-    A position is `[offset, number]`: the byte of the content where a record begins, and its number; where a record
-    failed to be read, a third part says so. If nothing can be read at a position where a record was, the file is not
-    what it was, and the error ends the run: to go on would lose the rest in silence.
+    A position is `[offset, number, stop, count, mark]`: the byte of the content where a run of records begins, the
+    number of the first one, the byte behind the last one, and what `Promise` has to know.
 
     Args:
         run: The run.
@@ -52,57 +52,58 @@ async def read_records(
         first: The first number.
         ends: As for `pieces`.
     """
-    offset, number = start[:2] if start is not None else (0, first)
-    begun = number
-    restored = start is not None and len(start) == 2
+    promise = Promise(start, (0, first, 0))
+    offset, number, stop = promise.where
+    begun, read, last = number, offset, b""
+    checks_stop = promise.binds and promise.count > 0 and ends
     counters = run.statistics.counters(stage)
     failed: list[Block[Any]] = []
-    file = LocalFile(run, path)
+    file = LocalFile(run, path, promise.mark)
     try:
-        cutter = splitter(path, offset, number)
         async with aclosing(pieces(run, file, compression, chunk_bytes, offset, ends)) as content:
-            async for piece in content:
+            piece = await anext(content, b"")  # before anything else: now it is known whether the file is the same
+            cutter = splitter(path, offset, number)
+            while True:
+                if checks_stop and read <= stop < read + len(piece):
+                    _check_stop((last + piece)[: stop - read + len(last) + 1][-2:], stop, ends, path)
+                read, last = read + len(piece), piece[-1:]
                 counters.bytes_read += len(piece)
-                for cut in cutter.feed(piece):
-                    restored = False
+                for cut in cutter.feed(piece) if piece else cutter.finish():
+                    promise.give(cut.length)
                     await run.breathe()
-                    yield _block(cut, path, unit, offset, number)
+                    yield _block(cut, file, unit, (offset, number, min(offset + cut.size, read)))
                     offset, number = offset + cut.size, number + cut.numbers
                     counters.elements += cut.length
                     counters.blocks += 1
-        for cut in cutter.finish():
-            restored = False
-            yield _block(cut, path, unit, offset, number)
-            offset, number = offset + cut.size, number + cut.numbers
-            counters.elements += cut.length
-            counters.blocks += 1
+                if not piece:
+                    break
+                piece = await anext(content, b"")
+        promise.check(_place(path, unit, begun, None, 0))
     except Exception as error:
-        origin = Origin(partial(_failed_position, offset, number), partial(_place, path, unit, number, None))
+        where = (offset, number, 0)
+        origin = Origin(partial(failed_position, where), partial(_place, path, unit, number, None))
         locate(error, stage, number - begun, origin, 0)
-        if restored:
+        if promise.binds or isinstance(error, StateError):
             raise
         failed.append(Block.failed(error, origin))
     finally:
         await file.aclose()
     if failed:
         yield failed.pop()  # not held: the error holds this frame by its traceback
-    elif restored:
-        raise StateError(f"{path}, byte {offset}: the file ends there, where a {unit} was when the state was saved")
 
 
-def _block(cut: Cut, path: str, unit: str, offset: int, number: int) -> Block[Any]:
-    origin = Origin(partial(_position, offset, number), partial(_place, path, unit, number, cut.begins))
+def _check_stop(around: bytes, stop: int, ends: bytes, path: str) -> None:
+    """Make sure that a record ends where one did; the last one need not have had an end then."""
+    if not any(byte in ends for byte in around):
+        raise StateError(f"{path}, byte {stop}: no record ends there, as one did when the state was saved")
+
+
+def _block(cut: Cut, file: LocalFile, unit: str, where: tuple[int, int, int]) -> Block[Any]:
+    place = partial(_place, file.path, unit, where[1], cut.begins)
+    origin = Origin(partial(position, where, cut.length, file.mark), place)
     if cut.elements is None:
         return Block(origin, columns=cut.columns, length=cut.length)
     return Block(origin, computed=cut.elements, clean=cut.clean)
-
-
-def _position(offset: int, number: int) -> list[int]:
-    return [offset, number]
-
-
-def _failed_position(offset: int, number: int) -> list[Any]:
-    return [offset, number, "failed"]
 
 
 def _place(path: str, unit: str, number: int, begins: Sequence[int] | None, offset: int) -> str:

@@ -14,6 +14,7 @@ from aiodata.engine.workers import wait_out
 from aiodata.errors import DataError, StateError, StructureError
 from aiodata.formats.sql_values import key_from_json, key_to_json, rows_of
 from aiodata.sources._databases import Connection
+from aiodata.sources._promises import Promise, failed_position, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -97,28 +98,29 @@ async def read_rows(run: Run, *, start: Any, query: Query) -> AsyncIterator[Bloc
     raises: it may come from a connection that is lost, and then a state from before it goes on at that very row. So it
     does if there is no such row any more.
 
-    A position is `[row, key]`: the number of the next row, and its key, if there is one. A third part is what was wrong
-    with it.
+    A position is `[row, key, count, None]`: the number of the next row, its key, if there is one, and how many rows
+    followed, or what was wrong with it; see `Promise`.
     """
-    number, key, *fault = (0, None) if start is None else start
-    begun, restored = number, start is not None and not fault
+    promise = Promise(start, (0, None))
+    number, key = promise.where
+    begun = number
     counters = run.statistics.counters("from_sql")
     failed: list[Block[Any]] = []
-    reader = _Reader(query, Connection(query.database, run), *fault)
+    reader = _Reader(query, Connection(query.database, run), promise.fault)
     try:
         await reader.begin(number, key)
         while (found := await reader.read(number)) is not None:
-            restored = False
+            promise.give(found.length)
             counters.elements += found.length
             counters.blocks += 1
-            yield _block(found, _origin(partial(_position, number, reader.first), query.label, number))
+            where = partial(position, (number, reader.first), found.length)
+            yield _block(found, Origin(where, partial(_place, query.label, number)))
             number += found.length
-        if restored:
-            raise StateError(_gone(query.label, number))
+        promise.check(_place(query.label, begun, 0))
     except Exception as error:
-        origin = _origin(partial(_failed_position, number, str(error)), query.label, number)
+        origin = Origin(partial(failed_position, (number, None), str(error)), partial(_place, query.label, number))
         locate(error, "from_sql", number - begun, origin, 0)
-        if restored or not isinstance(error, DataError):
+        if promise.binds or not isinstance(error, DataError):
             raise
         failed.append(Block.failed(error, origin))
     finally:
@@ -213,18 +215,6 @@ def _block(rows: Rows, origin: Origin) -> Block[Any]:
     if rows.elements is None:
         return Block(origin, columns=rows.columns, length=rows.length)
     return Block(origin, computed=rows.elements)
-
-
-def _origin(position: Callable[[], Any], label: str, number: int) -> Origin:
-    return Origin(position, partial(_place, label, number))
-
-
-def _position(number: int, first: Any) -> list[Any]:
-    return [number, first]
-
-
-def _failed_position(number: int, fault: str) -> list[Any]:
-    return [number, None, fault]
 
 
 def _place(label: str, number: int, offset: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import weakref
 from collections.abc import Mapping
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
-from aiodata.engine.workers import wait_out
 from aiodata.errors import DataError, StateError, StructureError
 from aiodata.extras import load
 from aiodata.formats.arrow_tables import Request
 from aiodata.sources._files import read_files
+from aiodata.sources._promises import Promise, failed_position, position
+from aiodata.storage.marks import mark_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aiodata.engine.run import Run
     from aiodata.formats.arrow_tables import Piece, Table
     from aiodata.sources._files import Filenames
+    from aiodata.storage.marks import Mark
 
 __all__ = ["FirstTypes", "check_request", "read_tables"]
 
@@ -170,7 +171,7 @@ def _rows_of(
 ) -> Dataset[Any]:
     path = os.fsdecode(filename)
     opens = partial(_read_table, name=stage, path=path, open_table=table, first=first)
-    return datasets(Plan(stage, opens, detail=path, waits=True))
+    return datasets(Plan(stage, opens, detail=path))
 
 
 async def _read_table(
@@ -178,12 +179,11 @@ async def _read_table(
 ) -> AsyncIterator[Block[Any]]:
     """Give a file's rows; what goes wrong takes the place of one, and reading goes on where it can.
 
-    A position is `[group, row, mark]`: the numbers of a group of rows and of a row in it, before any filter, and what
-    shows that the file is the same; where reading failed, a fourth part says so. If nothing can be read at a position
-    where a row was, the file is not what it was, and the error ends the run: to go on would lose the rest in silence.
+    A position is `[group, row, known, count, mark]`: the numbers of a group of rows and of a row in it, before any
+    filter, what shows that the file has the same columns and rows, and what `Promise` has to know.
     """
-    group, row, mark = start[:3] if start is not None else (0, 0, None)
-    restored = start is not None and len(start) == 3
+    promise = Promise(start, (0, 0, None))
+    mark: Mark = None
     counters = run.statistics.counters(name)
     found: list[Block[Any]] = []  # an error that is held by a variable would hold this frame, by its traceback
     given, opened, over = 0, False, False
@@ -192,66 +192,56 @@ async def _read_table(
         while not over:
             try:
                 if not opened:
-                    await _finish(run, _open, run, table, first, group, row, mark)
+                    mark = await run.in_thread(_open, run, table, first, promise)
                     opened = True
-                piece = await _finish(run, table.read)
+                piece = await run.in_thread(table.read)
                 over = piece is None
-            except StateError:
-                raise
+                if over:
+                    promise.check(_places(table, *promise.where[:2])(0))
             except Exception as error:
-                origin = _origin(table, table.group, table.row, "failed")
+                where = (table.group, table.row, table.mark)
+                origin = Origin(partial(failed_position, where), _places(table, *where[:2]))
                 locate(error, name, given, origin, 0)
-                if restored:
+                if promise.binds or isinstance(error, StateError):
                     raise
-                over = not opened
+                over = over or not opened
                 found.append(Block.failed(error, origin))
             else:
                 if piece is not None and piece.length:
-                    found.append(_block(piece, table))
+                    found.append(_block(piece, table, mark))
                     counters.elements += piece.length
                     counters.blocks += 1
             if found:
-                restored = False
+                promise.give(found[0].length or 0)
                 given += found[0].length or 0
                 yield found.pop()
     finally:
-        await _finish(run, table.close)
-    if restored:
-        raise StateError(
-            f"{path}: the file ends before {table.group_name} {group}, row {row}, which the saved state names"
-        )
+        await run.in_thread(table.close)
 
 
-async def _finish(run: Run, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a thread; a cancelled task waits for its end too, as what it uses is closed afterwards."""
-    calling = asyncio.get_running_loop().run_in_executor(run.pools.files, partial(function, *arguments))
-    await wait_out(calling)
-    try:
-        return calling.result()
-    finally:
-        del calling  # else it, its error and this frame, which the error's traceback holds, would be a cycle
-
-
-def _open(run: Run, table: Table, first: FirstTypes, group: int, row: int, mark: int | None) -> None:
+def _open(run: Run, table: Table, first: FirstTypes, promise: Promise) -> Mark:
+    group, row, known = promise.where
+    mark = mark_at(table.path, promise.mark)
     table.open()
-    if mark is not None and mark != table.mark:
+    if known is not None and known != table.mark:
         raise StateError(f"{table.path}: the file has other columns or rows than when the state was saved")
     first.check(run, table)
     table.seek(group, row)
+    return mark
 
 
-def _block(piece: Piece, table: Table) -> Block[Any]:
-    origin = _origin(table, piece.group, piece.row, None, piece.numbers)
+def _block(piece: Piece, table: Table, mark: Mark) -> Block[Any]:
+    where = (piece.group, piece.row, table.mark)
+    places = _places(table, piece.group, piece.row, piece.numbers)
+    origin = Origin(partial(position, where, piece.length, mark), places)
     if piece.elements is None:
         return Block(origin, columns=piece.columns, length=piece.length)
     return Block(origin, computed=piece.elements)
 
 
-def _origin(table: Table, group: int, row: int, failed: str | None, numbers: Sequence[int] | None = None) -> Origin:
-    """Make an origin; it holds nothing of the table."""
-    position = [group, row, table.mark, *([failed] if failed else [])]
-    place = partial(_place, f"{table.path} {table.group_name} {group} row", row, numbers)
-    return Origin(partial(list, position), place)
+def _places(table: Table, group: int, row: int, numbers: Sequence[int] | None = None) -> Callable[[int], str]:
+    """Give what names the places of rows; it holds nothing of the table."""
+    return partial(_place, f"{table.path} {table.group_name} {group} row", row, numbers)
 
 
 def _place(group: str, row: int, numbers: Sequence[int] | None, offset: int) -> str:

@@ -62,7 +62,8 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
         DataError: While iterating: a record is not what the columns say; it names file, line (the record's first) and
             column. So is a record with quotes and a field beyond `csv.field_size_limit()`. Or a file has no header
             where it should, or a record of more than 16 MiB; the next file follows.
-        CorruptRecordError: While iterating: compressed data is damaged or cut short; the next file follows.
+        CorruptRecordError: While iterating: compressed data is damaged or cut short, or a file is compressed and
+            `compression_type` does not say so; the next file follows.
 
     >>> import aiodata, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -127,4 +128,4 @@ def _records_of(
     )
     types = [str(column.dtype) for column in columns.columns]
     detail = ", ".join([path, *types, *(["header"] if header else []), *([compression] if compression else [])])
-    return Dataset(Plan("csv", stage, detail=detail, waits=True, spec=partial(_spec, columns)))
+    return Dataset(Plan("csv", stage, detail=detail, spec=partial(_spec, columns), contents=columns.facts()))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from aiodata.formats.fixed_length import FixedLengthSplitter
 from aiodata.sources._files import check_buffer_size, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
+from aiodata.storage.size import size_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         ValueError: An argument is out of its range.
         OSError: While iterating: a file cannot be read; the next file follows.
         CorruptRecordError: While iterating: header, records and footer do not fit into a file; it names the file, its
-            size and what is left.
+            size and what is left, and says so if the file looks compressed.
 
     >>> import aiodata, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,13 +100,13 @@ def _records_of(
     path = os.fsdecode(filename)
     stage = partial(_records, path=path, lengths=lengths, compression=compression, chunk_bytes=chunk_bytes)
     detail = ", ".join([path, *map(str, lengths), *([compression] if compression else [])])
-    return Dataset(Plan("fixed_length_record", stage, detail=detail, waits=True, spec=_spec))
+    return Dataset(Plan("fixed_length_record", stage, detail=detail, spec=_spec))
 
 
 async def _records(
     run: Run, *, start: Any, path: str, lengths: tuple[int, int, int], compression: str, chunk_bytes: int | None
 ) -> AsyncIterator[Block[bytes]]:
-    size = None if compression else await run.in_thread(_size, path)
+    size = None if compression else await run.in_thread(size_of, path)
 
     def splitter(path: str, offset: int, number: int) -> FixedLengthSplitter:
         return FixedLengthSplitter(path, offset, number, *lengths, size)
@@ -124,13 +124,3 @@ async def _records(
     async with aclosing(blocks):
         async for block in blocks:
             yield block
-
-
-def _size(path: str) -> int | None:
-    """Give the length of a regular file; None for anything else, and where opening it will say what is wrong."""
-    with suppress(OSError, ValueError):
-        status = os.stat(path)
-        # /proc's files say that they are empty.
-        if stat.S_ISREG(status.st_mode) and status.st_size:
-            return status.st_size
-    return None

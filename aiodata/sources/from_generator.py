@@ -14,10 +14,11 @@ from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
 from aiodata.engine.skipped import Skipped
 from aiodata.engine.source import NeedsCallersLoop, NeedsLoop
-from aiodata.functions import name_of
+from aiodata.functions import check_coders, name_of
 from aiodata.sources._signature import conform, signature_of
 from aiodata.spec import spec_text
 from aiodata.structure import PLAIN, map_structure, normalize
+from aiodata.values import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,9 @@ def from_generator(
     args: Sequence[Any] | None = None,
     output_signature: Any = None,
     name: str | None = None,
+    *,
+    encode_state: Callable[[Any], Any] | None = None,
+    decode_state: Callable[[Any], Any] | None = None,
 ) -> Dataset[Any]:
     """Give what `generator(*args)` iterates over.
 
@@ -52,7 +56,8 @@ def from_generator(
     is an error in its place, and the next one comes. A list is an array then, not a structure.
 
     Restoring a state calls the generator again and skips the elements that had been taken, unless what it gives has
-    `state_dict()` and `load_state_dict(state)` itself.
+    `state_dict()` and `load_state_dict(state)` itself. Then `state_dict` is called before each element, must give an
+    object of its own each time, and what it gives is a part of every saved state.
 
     Args:
         generator: A callable that gives an iterable or async iterable, such as a generator function.
@@ -61,11 +66,14 @@ def from_generator(
         args: Arguments for `generator`.
         output_signature: A structure of `TensorSpec`s. `object` takes `bytes`, `str` and other objects unchanged.
         name: A name for the stage, shown in `repr`.
+        encode_state: Turns what `state_dict` gave into a JSON value when a state is saved; None where it is one.
+        decode_state: Turns it back, for `load_state_dict`. Both are given or none.
 
     Raises:
         TypeError: `generator` is not callable, or the signature is none. A generator *object* can be read only once,
             so it is refused.
-        ValueError: `output_shapes` has another structure than `output_types`.
+        ValueError: `output_shapes` has another structure than `output_types`; or there is only one of `encode_state`
+            and `decode_state`.
         StructureError: While iterating, in place of the element: it has another structure or shape than declared, or
             a value that the dtype cannot hold: a float for an integer, text for a number, an integer out of range.
 
@@ -84,6 +92,7 @@ def from_generator(
         )
     if not callable(generator):
         raise TypeError(f"from_generator: generator must be callable, not {type(generator).__name__}")
+    check_coders(encode_state, decode_state, "from_generator")
     spec = signature_of(output_types, output_shapes, output_signature)
     coroutine = inspect.isasyncgenfunction(generator)
     stage = partial(
@@ -91,6 +100,8 @@ def from_generator(
         generator=generator,
         arguments=() if args is None else tuple(args),
         convert=_element if spec is None else partial(conform, spec=spec),
+        encode_state=encode_state,
+        decode_state=decode_state,
     )
     detail = name_of(generator) + ("" if spec is None else f", {spec_text(spec)}")
     plan = Plan(
@@ -101,18 +112,27 @@ def from_generator(
         has_coroutines=coroutine,
         spec=lambda: spec,
         title=name,
+        contents=None if args is None else tuple(args),
     )
     return cls.of(plan)
 
 
 async def _generate(
-    run: Run, *, start: Any, generator: Callable[..., Any], arguments: tuple[Any, ...], convert: Callable[[Any], Any]
+    run: Run,
+    *,
+    start: Any,
+    generator: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    convert: Callable[[Any], Any],
+    encode_state: Callable[[Any], Any] | None,
+    decode_state: Callable[[Any], Any] | None,
 ) -> AsyncIterator[Block[Any]]:
     taken, inner = start or (0, None)
     label = f"from_generator({name_of(generator)})"
     iterable = generator(*arguments)
     if inner is not None:
-        iterable.load_state_dict(inner)
+        iterable.load_state_dict(inner if decode_state is None else decode_state(inner))
+    origin = partial(_origin, iterable, encode_state, label)
     if isinstance(iterable, AsyncIterable):
         if run.stepped:
             await _close(iterable)
@@ -120,9 +140,9 @@ async def _generate(
         if run.on_private_loop:
             await _close(iterable)
             raise NeedsCallersLoop
-        blocks = _await_each(run, iterable, taken, inner is None, label, convert)
+        blocks = _await_each(run, iterable, taken, inner is None, label, convert, origin)
     elif isinstance(iterable, Iterable):
-        blocks = _pull_each(iterable, taken, inner is None, label, convert)
+        blocks = _pull_each(iterable, taken, inner is None, label, convert, origin)
     else:
         raise TypeError(f"from_generator: {name_of(generator)} gave {type(iterable).__name__}, which is not iterable")
     try:
@@ -132,10 +152,10 @@ async def _generate(
         await _close(blocks)
 
 
-def _origin(iterable: Any, taken: int) -> Origin:
+def _origin(iterable: Any, encode_state: Callable[[Any], Any] | None, label: str, taken: int) -> Origin:
     if hasattr(iterable, "state_dict") and hasattr(iterable, "load_state_dict"):
         state = iterable.state_dict()
-        return Origin(lambda: [taken, state])
+        return Origin(lambda: [taken, as_json(state, encode_state, f"the state of {label}")])
     return Origin(partial(_position, taken))
 
 
@@ -144,7 +164,12 @@ def _position(taken: int) -> Any:
 
 
 async def _pull_each(
-    iterable: Iterable[Any], taken: int, skip: bool, label: str, convert: Callable[[Any], Any]
+    iterable: Iterable[Any],
+    taken: int,
+    skip: bool,
+    label: str,
+    convert: Callable[[Any], Any],
+    origin_of: Callable[[int], Origin],
 ) -> AsyncIterator[Block[Any]]:
     iterator = iter(iterable)
     try:
@@ -157,7 +182,7 @@ async def _pull_each(
         size = 1
         while True:
             tally = Tally()
-            origin = _origin(iterable, taken)
+            origin = origin_of(taken)
             yield Block(origin, rows=counted(_elements(iterator, label, taken, convert), tally, size))
             taken += tally.count
             if tally.count < size:
@@ -202,14 +227,20 @@ def _elements(iterator: Iterator[Any], label: str, taken: int, convert: Callable
 
 
 async def _await_each(
-    run: Run, iterable: AsyncIterable[Any], taken: int, skip: bool, label: str, convert: Callable[[Any], Any]
+    run: Run,
+    iterable: AsyncIterable[Any],
+    taken: int,
+    skip: bool,
+    label: str,
+    convert: Callable[[Any], Any],
+    origin_of: Callable[[int], Origin],
 ) -> AsyncIterator[Block[Any]]:
     iterator = aiter(iterable)
     try:
         if skip:
             await _skip(iterator, taken)
         while True:
-            origin = _origin(iterable, taken)
+            origin = origin_of(taken)
             given = False
             try:
                 element = await anext(iterator)

@@ -67,7 +67,15 @@ def from_list(cls: type[Dataset[Any]], elements: list[T], name: str | None = Non
             raise TypeError(f"from_list: element {number} does not fit those before: {error}") from None
     detail = f"{len(copies)} x {spec_text(spec)}"
     return cls.of(
-        Plan("from_list", _stage(copies, spec), detail=detail, count=lambda: len(copies), spec=lambda: spec, title=name)
+        Plan(
+            "from_list",
+            _stage(copies, spec),
+            detail=detail,
+            count=lambda: len(copies),
+            spec=lambda: spec,
+            title=name,
+            contents=copies,
+        )
     )
 
 

@@ -45,5 +45,14 @@ def from_tensor_slices(cls: type[Dataset[Any]], tensors: Any, name: str | None =
         if leaf is not None
     )
     stage, spec = rows_in_memory(columns), row_spec(columns)
-    plan = Plan("from_tensor_slices", stage, detail=detail, count=lambda: count, spec=lambda: spec, title=name)
-    return cls.of(plan)
+    return cls.of(
+        Plan(
+            "from_tensor_slices",
+            stage,
+            detail=detail,
+            count=lambda: count,
+            spec=lambda: spec,
+            title=name,
+            contents=columns,
+        )
+    )

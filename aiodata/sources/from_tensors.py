@@ -44,7 +44,7 @@ def from_tensors(cls: type[Dataset[Any]], tensors: Any, name: str | None = None)
     element = as_element(tensors)
     spec = spec_of(element)
     stage = partial(_one, element=element)
-    return cls.of(Plan("from_tensors", stage, count=lambda: 1, spec=lambda: spec, title=name))
+    return cls.of(Plan("from_tensors", stage, count=lambda: 1, spec=lambda: spec, title=name, contents=element))
 
 
 async def _one(run: Run, *, start: int | None, element: Any) -> AsyncIterator[Block[Any]]:

@@ -28,10 +28,10 @@ class JsonLinesDataset(Dataset[Any]):
     r"""The values of JSON Lines files: one JSON value a line.
 
     Without `columns` an element is what `map(json.loads)` would give for the line: an object is a dict, a list in it
-    an array, a list that is the whole line a tuple; numbers and text stay Python's, null in an object is None. A list
-    with rows of unequal length is refused, as everywhere; choose columns, or map `json.loads` over a
-    `TextLineDataset`, to read those. As in Python's `json`, the last of two equal keys counts, and NaN and Infinity
-    are numbers.
+    an array, a list that is the whole line a tuple; numbers and text stay Python's, null in an object is None. An empty
+    list in an object tells no dtype and is float32, as in TensorFlow; with `columns` it has the column's. A list with
+    rows of unequal length is refused, as everywhere; choose columns, or map `json.loads` over a `TextLineDataset`, to
+    read those. As in Python's `json`, the last of two equal keys counts, and NaN and Infinity are numbers.
 
     With `columns` an element is a dict of these keys alone, numpy scalars and arrays of the dtypes that are given. If
     all shapes are known, blocks of lines become arrays at once, so that batching copies no single element.
@@ -39,8 +39,8 @@ class JsonLinesDataset(Dataset[Any]):
     Lines end at `\n`; blank ones and a byte-order mark at the start are left out. The text is UTF-8. A line that
     cannot be read is an error in its place, and the next one follows. Files are read in chunks by the run's own
     threads, one after the other unless `num_parallel_reads` is given. Memory: a few times `buffer_size` and the
-    values of 64 KiB of text, or of the longest line, for each open file. A state holds the file and the byte of a
-    line; in a compressed file restoring decompresses from its start.
+    values of 64 KiB of text, or of the longest line, which has no limit, for each open file. A state holds the file and
+    the byte of a line; in a compressed file restoring decompresses from its start.
 
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
@@ -60,7 +60,8 @@ class JsonLinesDataset(Dataset[Any]):
         ValueError: An argument is out of its range, or a default does not fit its column.
         OSError: While iterating: a file cannot be read; the next file follows.
         CorruptRecordError: While iterating: a line is no JSON, is nested too deeply, is null, or lacks a key or has a
-            value that does not fit; it names file, line, column and byte. Compressed data is damaged or cut short.
+            value that does not fit; it names file, line, column and byte. Or compressed data is damaged or cut short,
+            or a file is compressed and `compression_type` does not say so; the next file follows.
 
     >>> import aiodata, os, tempfile
     >>> import numpy as np
@@ -122,4 +123,4 @@ def _values_of(
     )
     parts = [path, compression, f"{{{columns.detail}}}" if columns else "", "on_truncated='skip'" if skips else ""]
     detail = ", ".join(filter(None, parts))
-    return Dataset(Plan("json_lines", stage, detail=detail, waits=True, spec=partial(_spec, columns=columns)))
+    return Dataset(Plan("json_lines", stage, detail=detail, spec=partial(_spec, columns=columns)))

@@ -67,7 +67,7 @@ def list_files(
     detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
     stage = partial(_paths, patterns=patterns)
     spec = TensorSpec((), object)
-    files = cls.of(Plan("list_files", stage, detail=detail, waits=True, spec=lambda: spec, title=name))
+    files = cls.of(Plan("list_files", stage, detail=detail, spec=lambda: spec, title=name, contents=patterns))
     return files if shuffle is False else files.shuffle(UNKNOWN, seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,7 @@ def make_csv_dataset(
         FileNotFoundError: No file matches.
         OSError: A file cannot be read.
         DataError: Headers differ, or a row of those that types are found out from is bad; it names file and line.
-            While iterating: as for `CsvDataset`.
+            A file is compressed and `compression_type` does not say so. While iterating: as for `CsvDataset`.
 
     >>> import aiodata, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -197,12 +198,14 @@ def _rows(
     files = Dataset.from_tensor_slices(paths)
     if shuffle:
         files = files.shuffle(len(paths), seed)
-    return files.interleave(rows, reads, 1, None if reads == 1 else reads, not sloppy)
+    plan = files.interleave(rows, reads, 1, None if reads == 1 else reads, not sloppy).plan
+    return Dataset(replace(plan, contents=(rows("").plan.mark, ignore_errors)))
 
 
 def _by_name(dataset: Dataset[Any], names: list[str], label_name: str | None, spec: Any) -> Dataset[Any]:
     named = partial(_named, names, label_name)
-    return mapped(dataset, named, detail=", ".join(names), spec=lambda _: named(*spec))
+    detail = ", ".join(names) + ("" if label_name is None else f", label_name={label_name!r}")
+    return mapped(dataset, named, detail=detail, spec=lambda _: named(*spec))
 
 
 def _named(names: list[str], label_name: str | None, *columns: Any) -> Any:

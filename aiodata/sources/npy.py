@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,20 @@ from aiodata.dataset import Dataset
 from aiodata.engine.block import Block
 from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
-from aiodata.engine.workers import wait_out
 from aiodata.errors import StateError
 from aiodata.formats.npy import RowFile
 from aiodata.sources._files import read_files
+from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._tables import FirstTypes
+from aiodata.storage.marks import mark_at
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from aiodata.engine.run import Run
     from aiodata.sources._files import Filenames
+    from aiodata.storage.marks import Mark
 
 __all__ = ["NpyDataset"]
 
@@ -95,63 +96,48 @@ def _rows_of(filename: Any, *, opens: Any, first: FirstTypes) -> Dataset[Any]:
     path = os.fsdecode(filename)
     members = opens.keywords["members"]
     detail = path + (f", {list(members)}" if members else "")
-    return Dataset(Plan("npy", partial(_rows, path=path, opens=opens, first=first), detail=detail, waits=True))
+    return Dataset(Plan("npy", partial(_rows, path=path, opens=opens, first=first), detail=detail))
 
 
 async def _rows(run: Run, *, start: Any, path: str, opens: Any, first: FirstTypes) -> AsyncIterator[Block[Any]]:
-    """Give a file's rows; a position is the number of a row, in a list if it could not be read."""
-    restored = isinstance(start, int)
-    number = begun = start[0] if isinstance(start, list) else start or 0
+    """Give a file's rows; a position is `[row, count, mark]`, see `Promise`."""
+    promise = Promise(start, (0,))
+    (number,) = promise.where
+    begun = number
     counters = run.statistics.counters("npy")
     failed: list[Block[Any]] = []
     file = opens(path)
     try:
-        await _in_thread(run, _open, run, file, first)
-        if restored and number >= file.length:
-            raise StateError(f"{path}: it has {file.length} rows, and row {number} was next when the state was saved")
+        mark = await run.in_thread(_open, run, file, first, promise.mark)
         while number < file.length:
             stop = min(file.length, number + file.portion)
-            columns = await _in_thread(run, file.read, number, stop)
-            restored = False
+            columns = await run.in_thread(file.read, number, stop)
+            promise.give(stop - number)
             counters.elements += stop - number
             counters.blocks += 1
             counters.bytes_read += sum(array.nbytes for array in flatten(columns))
-            yield Block(_origin(partial(int, number), path, number), columns=columns, length=stop - number)
+            origin = Origin(partial(position, (number,), stop - number, mark), partial(_place, path, number))
+            yield Block(origin, columns=columns, length=stop - number)
             number = stop
+        promise.check(_place(path, begun, 0))
     except Exception as error:
-        origin = _origin(partial(_failed_position, number), path, number)
+        origin = Origin(partial(failed_position, (number,)), partial(_place, path, number))
         locate(error, "npy", number - begun, origin, 0)
-        if restored:
+        if promise.binds or isinstance(error, StateError):
             raise
         failed.append(Block.failed(error, origin))
     finally:
-        await _in_thread(run, file.close)
+        await run.in_thread(file.close)
     if failed:
         yield failed.pop()  # not held: the error holds this frame by its traceback
 
 
-def _open(run: Run, file: Any, first: FirstTypes) -> None:
+def _open(run: Run, file: Any, first: FirstTypes, saved: Mark) -> Mark:
+    mark = mark_at(file.path, saved)
     file.open()
     first.check(run, file)
-
-
-def _origin(position: Callable[[], Any], path: str, number: int) -> Origin:
-    return Origin(position, partial(_place, path, number))
-
-
-def _failed_position(number: int) -> list[int]:
-    return [number]
+    return mark
 
 
 def _place(path: str, number: int, offset: int) -> str:
     return f"{path} row {number + offset}"
-
-
-async def _in_thread(run: Run, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the file in a thread, and wait for it also when cancelled: nothing may close it meanwhile."""
-    calling = asyncio.get_running_loop().run_in_executor(run.pools.files, function, *arguments)
-    await wait_out(calling)
-    try:
-        return calling.result()
-    finally:
-        del calling  # else it, its error and this frame, which the error's traceback holds, would be a cycle

@@ -33,9 +33,9 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       does not stack None with values. `null_values` avoids both.
 
     Memory: some tens of MiB for each open file, whatever the size of its row groups: each column is read 1 MiB at a
-    time, and decoded in pieces of about 2 MiB, of at most 65,536 rows, or 8192 where not all columns are numbers. The
-    checksums of pages are verified, where the file has them. A state holds the file, the row group and the row;
-    restoring decodes that row group from its start.
+    time, or a page where that is longer, and decoded in pieces of about 2 MiB, of at most 65,536 rows, or 8192 where
+    not all columns are numbers. The checksums of pages are verified, where the file has them. A state holds the file,
+    the row group and the row; restoring decodes that row group from its start.
 
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them. The files of a list must

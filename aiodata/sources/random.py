@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aiodata.engine.block import Block
+from aiodata.engine.draws import draw
 from aiodata.engine.plan import INFINITE, Plan
 from aiodata.engine.position import Origin
 from aiodata.philox import WordStream
@@ -67,7 +68,7 @@ def random(
 
 def _random(run: Run, *, start: Any, seeds: Seeds) -> AsyncIterator[Block[Any]]:
     if start is None:
-        pair, saved, word = seeds.draw(), seeds.save(), 0
+        (pair, saved), word = draw(run, seeds), 0
     else:
         pair, saved, word = tuple(start["pair"]), start["seeds"], start["word"]
         seeds.restore(run.restored, saved)

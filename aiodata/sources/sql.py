@@ -16,6 +16,7 @@ from aiodata.engine.position import Origin, locate
 from aiodata.engine.workers import wait_out
 from aiodata.errors import StateError
 from aiodata.formats.sqlite import SqliteQuery, output_types_of
+from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._queries import finished, shown
 from aiodata.spec import TensorSpec
 
@@ -104,26 +105,26 @@ class SqlDataset(Dataset[tuple[Any, ...]]):
 
 
 async def _rows(run: Run, *, start: Any, opens: Callable[[], SqliteQuery], query: str) -> AsyncIterator[Block[Any]]:
-    """Give the rows; a position is the number of a row, in a list if it could not be read."""
-    restored = isinstance(start, int)
-    number = begun = start[0] if isinstance(start, list) else start or 0
+    """Give the rows; a position is `[row, count, None]`, see `Promise`."""
+    promise = Promise(start, (0,))
+    (number,) = promise.where
+    begun = number
     counters = run.statistics.counters("sql")
     failed: list[Block[Any]] = []
     database = opens()
     try:
         await _in_thread(run, database, database.open, number)
         while (portion := await _in_thread(run, database, database.read)) is not None:
-            restored = False
+            promise.give(portion.length)
             counters.elements += portion.length
             counters.blocks += 1
-            yield _block(portion, _origin(partial(int, number), query, number))
+            yield _block(portion, Origin(partial(position, (number,), portion.length), partial(_place, query, number)))
             number += portion.length
-        if restored:
-            raise StateError(f"{query}: there are {number} rows, and row {number} was next when the state was saved")
+        promise.check(_place(query, begun, 0))
     except Exception as error:
-        origin = _origin(partial(_failed_position, number), query, number)
+        origin = Origin(partial(failed_position, (number,)), partial(_place, query, number))
         locate(error, "sql", number - begun, origin, 0)
-        if restored:
+        if promise.binds or isinstance(error, StateError):
             raise
         failed.append(Block.failed(error, origin))
     finally:
@@ -146,14 +147,6 @@ def _block(portion: Portion, origin: Origin) -> Block[Any]:
     if portion.elements is None:
         return Block(origin, columns=portion.columns, length=portion.length)
     return Block(origin, computed=portion.elements)
-
-
-def _origin(position: Callable[[], Any], query: str, number: int) -> Origin:
-    return Origin(position, partial(_place, query, number))
-
-
-def _failed_position(number: int) -> list[int]:
-    return [number]
 
 
 def _place(query: str, number: int, offset: int) -> str:

@@ -14,6 +14,7 @@ from aiodata.formats.tar_samples import SampleSplitter
 from aiodata.sources._files import check_buffer_size, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
+from aiodata.storage.size import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +34,17 @@ class TarDataset(Dataset[Any]):
     Archives are read from front to back by the run's own threads, one after the other unless `num_parallel_reads` is
     given; nothing is unpacked to disk. Ustar, pax and GNU archives are read, also several joined in one file. Tar has
     checksums for its headers only: a flipped byte in a content shows nowhere. Memory: a few times `buffer_size`, or
-    the largest sample, and the keys of the samples so far, for each open archive. A state holds the archive and the
-    byte where the next sample begins; in a compressed one restoring decompresses from its start.
+    the largest sample, for each open archive. A state holds the archive and the byte where the next sample begins; in
+    a compressed one restoring decompresses from its start.
 
-    These take the place of a sample, and the archive goes on behind them: a link, a device or a pipe in it; an
-    extension that it has twice; a key that came before, since files that do not stand together would make half
-    samples. (A restored iterator knows only the keys behind the restored place, so it gives such a late half as a
-    sample.) Behind a damaged header nothing of that archive can be read, and the next archive follows. The error
-    replaces the sample before the damage too, for it may have lost a part.
+    Files with the same key that do not stand together are two samples, as in WebDataset. To tell would take the keys
+    of all samples so far, in memory and in every state, and a dataset must give the same elements after a restore. So
+    write archives sorted (`tar --sort=name`), and if you do not trust them, ask each sample for what it must have: a
+    `map` that takes `sample["cls"]` fails where that is missing, and `filter` leaves such samples out.
+
+    These take the place of a sample, and the archive goes on behind them: a link, a device or a pipe in it, and an
+    extension that it has twice. Behind a damaged header nothing of that archive can be read, and the next archive
+    follows. The error replaces the sample before the damage too, for it may have lost a part.
 
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
@@ -57,7 +61,8 @@ class TarDataset(Dataset[Any]):
         ValueError: An argument is out of its range.
         OSError: While iterating: an archive cannot be read; the next one follows.
         CorruptRecordError: While iterating: an archive is damaged, is cut short (also where only its end of zeros
-            misses), has sparse files, or is compressed in another way; it names archive, sample and byte.
+            misses), has sparse files, or is compressed in another way; it names archive, sample and byte. In an
+            archive that is not compressed, a file longer than what is left of it is found before it is read.
 
     >>> import aiodata, io, os, tarfile, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,16 +120,17 @@ def _records_of(
     filename: Any, *, compression: str, chunk_bytes: int | None, group: bool, select: frozenset[str] | None
 ) -> Dataset[Any]:
     path = os.fsdecode(filename)
+    splitter = partial(SampleSplitter if group else TarSplitter, select=select)
     stage = partial(
         read_records,
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=partial(SampleSplitter if group else TarSplitter, select=select),
+        splitter=splitter if compression else partial(splitter, size=size_of),
         stage="tar",
         unit="sample" if group else "file",
         first=0,
     )
     details = [path, compression, "" if group else "group=False", "" if select is None else f"select={sorted(select)}"]
     spec = _sample_spec if group else _file_spec
-    return Dataset(Plan("tar", stage, detail=", ".join(filter(None, details)), waits=True, spec=spec))
+    return Dataset(Plan("tar", stage, detail=", ".join(filter(None, details)), spec=spec))

@@ -12,6 +12,7 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import AUTOTUNE
+from aiodata.transforms.map import mapped
 
 __all__ = ["text_dataset_from_directory"]
 
@@ -112,7 +113,8 @@ def text_dataset_from_directory(
         columns = paths if targets is None else (paths, targets[chosen])
         ds = Dataset.from_tensor_slices(columns)
         ds = ds.shuffle(window, seed) if shuffled else ds
-        ds = ds.map(partial(_read, max_length=length), AUTOTUNE)
+        detail = "_read" if length is None else f"_read, max_length={length}"
+        ds = mapped(ds, partial(_read, max_length=length), AUTOTUNE, detail=detail)
         return LabelledDataset(ds if size is None else ds.batch(size), names)
 
     if subset == "both":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import Plan
-from aiodata.formats.compression import check_compression_type
+from aiodata.formats.compression import check_compression_type, check_text
 from aiodata.formats.cuts import Cut
 from aiodata.sources._files import check_buffer_size, read_files
 from aiodata.sources._records import read_records
@@ -30,8 +30,8 @@ class TextLineDataset(Dataset[bytes]):
 
     A line ends at `\n`; every `\r` is dropped, so that CRLF files give the same lines; the last line needs no end.
     Files are read in chunks by the run's own threads, one after the other unless `num_parallel_reads` is given.
-    Memory: a few times `buffer_size` for each open file. A state holds the file and the byte of the next line; in a
-    compressed file restoring decompresses from its start.
+    Memory: a few times `buffer_size`, or the longest line, which has no limit, for each open file. A state holds the
+    file and the byte of the next line; in a compressed file restoring decompresses from its start.
 
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
@@ -44,7 +44,8 @@ class TextLineDataset(Dataset[bytes]):
         TypeError: `filenames` is none of these.
         ValueError: An argument is out of its range.
         OSError: While iterating: a file cannot be read; the next file follows.
-        CorruptRecordError: While iterating: compressed data is damaged or cut short; the next file follows.
+        CorruptRecordError: While iterating: compressed data is damaged or cut short, or a file is compressed and
+            `compression_type` does not say so; the next file follows.
 
     >>> import aiodata, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +55,8 @@ class TextLineDataset(Dataset[bytes]):
     ...     list(aiodata.TextLineDataset(path))
     [b'one', b'two']
 
-    Source: `tf.data.TextLineDataset`; there a truncated compressed file just ends.
+    Source: `tf.data.TextLineDataset`; there a truncated compressed file just ends, and compressed data is read as text
+    where `compression_type` does not name it.
     """
 
     __slots__ = ()
@@ -90,13 +92,15 @@ def _lines_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Da
         ends=b"\n",
     )
     detail = path + (f", {compression}" if compression else "")
-    return Dataset(Plan("text_line", stage, detail=detail, waits=True, spec=_spec))
+    return Dataset(Plan("text_line", stage, detail=detail, spec=_spec))
 
 
 class _Lines:
     """Cuts content into lines."""
 
     def __init__(self, path: str, offset: int, number: int) -> None:
+        self.path = path
+        self.is_start = offset == 0
         self.held: list[bytes] = []
         """What has been fed of a line without its end."""
 
@@ -104,7 +108,7 @@ class _Lines:
         self.held.append(piece)
         if b"\n" not in piece:
             return
-        text = b"".join(self.held)
+        text = self._text()
         end = text.rfind(b"\n") + 1
         self.held = [text[end:]] if end < len(text) else []
         begin = 0
@@ -117,8 +121,16 @@ class _Lines:
 
     def finish(self) -> Iterator[Cut]:
         if self.held:
-            text = b"".join(self.held)
+            text = self._text()
             yield Cut(len(text), _split(text))
+
+    def _text(self) -> bytes:
+        """Give what is held, which is the first line at least."""
+        text = b"".join(self.held)
+        if self.is_start:
+            check_text(text, self.path)
+            self.is_start = False
+        return text
 
 
 def _cut(text: bytes, begin: int, end: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from aiodata.formats.tfrecord import RecordSplitter, checksum_function
 from aiodata.sources._files import check_buffer_size, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
+from aiodata.storage.size import size_of
 
 if TYPE_CHECKING:
     from aiodata.sources._files import Filenames
@@ -27,8 +27,8 @@ class TFRecordDataset(Dataset[bytes]):
     Files are read in chunks by the run's own threads, one after the other unless `num_parallel_reads` is given. A
     damaged payload is an error in its record's place, and the file goes on; behind a damaged length nothing of that
     file can be read, and the next file follows. Memory: a few times `buffer_size`, or the longest record, for each
-    open file. A state holds the file and the byte of the next record; in a compressed file restoring decompresses from
-    its start.
+    open file; a length takes none before its record is there. A state holds the file and the byte of the next record;
+    in a compressed file restoring decompresses from its start.
 
     Args:
         filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
@@ -85,15 +85,9 @@ def _records_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> 
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=RecordSplitter if compression else partial(RecordSplitter, size=_size),
+        splitter=RecordSplitter if compression else partial(RecordSplitter, size=size_of),
         stage="tf_record",
         first=0,
     )
     detail = path + (f", {compression}" if compression else "")
-    return Dataset(Plan("tf_record", stage, detail=detail, waits=True, spec=_spec))
-
-
-def _size(path: str) -> int | None:
-    """Give the size of a regular file; of others it is not known."""
-    status = os.stat(path)
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+    return Dataset(Plan("tf_record", stage, detail=detail, spec=_spec))

@@ -56,7 +56,9 @@ def zip(cls: type[Dataset[Any]], *args: Any, datasets: Any = None, name: str | N
         raise ValueError("zip: the structure holds no dataset")
     stage = partial(_zip, structure=numbers)
     spec = partial(_spec, numbers)
-    return cls.of(Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name))
+    return cls.of(
+        Plan("zip", stage, tuple(leaf.plan for leaf in leaves), count=_count, spec=spec, title=name, contents=numbers)
+    )
 
 
 def _numbered(structure: Any, leaves: list[Any]) -> Any:

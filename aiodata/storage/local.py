@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from aiofiles.threadpool import wrap
 
 from aiodata.engine.workers import wait_out
+from aiodata.storage.marks import mark_of
 
 if TYPE_CHECKING:
     from aiodata.engine.run import Run
+    from aiodata.storage.marks import Mark
 
 __all__ = ["LocalFile"]
 
@@ -27,11 +29,14 @@ class LocalFile:
     Args:
         run: The run whose threads read it.
         path: The file.
+        saved: The mark that it must have; see `mark_of`.
     """
 
-    def __init__(self, run: Run, path: str) -> None:
+    def __init__(self, run: Run, path: str, saved: Mark = None) -> None:
         self._run = run
         self.path = path
+        self.mark = saved
+        """What tells the file from another; its own as soon as it is open."""
         self._file: FileIO | None = None
         self._reader: Any = None
 
@@ -40,16 +45,14 @@ class LocalFile:
 
         Raises:
             OSError: It cannot be opened or read.
+            StateError: It is not the file that it must be.
         """
-        opening = asyncio.get_running_loop().run_in_executor(self._run.pools.files, self._begin, size, offset)
-        await wait_out(opening)
-        try:
-            return opening.result()
-        finally:
-            del opening  # else it, its error and this frame, which the error's traceback holds, would be a cycle
+        data: bytes = await self._run.in_thread(self._begin, size, offset)
+        return data
 
     def _begin(self, size: int, offset: int) -> bytes:
         self._file = file = FileIO(self.path)
+        self.mark = mark_of(file, self.path, self.mark)
         if offset:
             file.seek(offset)
         data = file.read(size) or b""
@@ -67,6 +70,8 @@ class LocalFile:
         """Read some bytes, about `size` at most; b"" at the end."""
         if self._file is None:
             return b""
+        if self._run.stepped:
+            return self._file.read(size) or b""
         if self._reader is None:
             self._reader = wrap(self._file, executor=self._run.pools.files)
         reading = asyncio.ensure_future(self._reader.read(size))
@@ -82,7 +87,7 @@ class LocalFile:
         file, self._file, self._reader = self._file, None, None
         if file is not None:
             # Not a task: those are cancelled all together when asyncio.run ends, and the file would stay open.
-            await wait_out(asyncio.get_running_loop().run_in_executor(self._run.pools.files, file.close))
+            await self._run.in_thread(file.close)
 
 
 def _is_at_its_end(file: FileIO, position: int) -> bool:

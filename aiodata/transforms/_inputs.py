@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
@@ -33,6 +34,7 @@ class Reader:
         blocks: The dataset's blocks.
         start: Where it was opened.
         seeds: The dataset's seed generators as they were before it was opened.
+        stages: The dataset's stages, by name and arguments.
     """
 
     __slots__ = (
@@ -46,12 +48,18 @@ class Reader:
         "rows",
         "seeds",
         "spot",
+        "stages",
         "start",
         "stop",
     )
 
     def __init__(
-        self, outer: tuple[Origin, int], blocks: AsyncIterator[Block[Any]], start: Cursor | None, seeds: Any
+        self,
+        outer: tuple[Origin, int],
+        blocks: AsyncIterator[Block[Any]],
+        start: Cursor | None,
+        seeds: Any,
+        stages: tuple[str, ...],
     ) -> None:
         self.outer = outer
         self.blocks = blocks
@@ -59,6 +67,7 @@ class Reader:
         """The dataset's own blocks, also where `blocks` are read ahead from them."""
         self.start = start
         self.seeds = seeds
+        self.stages = stages
         self.owners: _Owners | None = None
         self.channel: Channel | None = None
         """What a task reads ahead into, if one does."""
@@ -78,15 +87,25 @@ class Reader:
 
     def mark(self) -> Any:
         """Give what the reader's state is made of, frozen; it does not hold elements."""
-        return self.outer, (self.origin, self.offset) if self.origin is not None else self.start, self.seeds
+        inner = self.start if self.origin is None else (self.origin, self.offset)
+        return self.outer, inner, self.seeds, self.stages
 
 
 def saved_mark(mark: Any) -> Any:
     """Give a reader's mark as JSON."""
     if mark is None:
         return None
-    outer, inner, seeds = mark
-    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds]
+    outer, inner, seeds, stages = mark
+    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds, _checksum(stages)]
+
+
+def _stages_of(plan: Plan) -> tuple[str, ...]:
+    """Give the names and arguments of a dataset's stages."""
+    return tuple([text for stage in plan.walk() for text in (stage.name, stage.detail)])
+
+
+def _checksum(stages: tuple[str, ...]) -> int:
+    return crc32(repr(stages).encode("utf-8", "surrogatepass"))
 
 
 class _Owners:
@@ -157,7 +176,7 @@ class Inputs:
             load_seeds(plan, seeds)
         seeds = save_seeds(plan) or None
         outer = (chunk.origin, chunk.offset)
-        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds)
+        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds, _stages_of(plan))
         if seeds is not None:
             reader.owners = self._note(plan, outer)
         return reader
@@ -193,9 +212,14 @@ class Inputs:
 
     async def reopen(self, saved: Any) -> Reader:
         """Open a dataset again that was open when a state was saved."""
-        outer, inner, seeds = saved
+        outer, inner, seeds, stages = saved
         chunk = await self._read_again(outer)
         plan = self._made(chunk)
+        if inner is not None and stages != _checksum(_stages_of(plan)):
+            raise StateError(
+                f"the state is of another pipeline: in {self.label}, the function made another dataset; now its stages "
+                f"are {', '.join(stage.label for stage in plan.walk())}"
+            )
         self.reopened.append((outer, plan))
         return self._open(chunk, plan, inner, seeds)
 
@@ -219,8 +243,8 @@ class Inputs:
 
     async def _read_again(self, outer: Cursor) -> Block[Any]:
         """Give an element that was read before, as a block."""
-        with self.run.reading_again(self.source.plan):
-            blocks = self.source.open(outer)
+        with self.source.reading_again() as again:
+            blocks = again.open(outer)
             chunk = await Feed(blocks).chunk(1)
             await self.run.release(blocks)
         if chunk is None:

@@ -211,8 +211,8 @@ class _AsReady:
                         del self.open[id(ready)]
                         await self.ahead.release(ready)
                         continue
-                    outer, _, seeds = mark
-                    mark = (outer, (part.origin, part.offset), seeds)
+                    outer, _, *rest = mark
+                    mark = (outer, (part.origin, part.offset), *rest)
                     ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
                     yield self._deliver(part, partial(_piece, mark, part.length or 0))
         finally:
@@ -225,6 +225,8 @@ class _AsReady:
     async def _repeated(self, saved: Any, size: int) -> Block[Any]:
         try:
             reader = await self.inputs.reopen(saved)
+        except StateError:
+            raise
         except Exception as error:
             return Block.failed(error, Origin(_nothing))
         return await piece_of(self.inputs.run, reader.blocks, size)
@@ -232,6 +234,8 @@ class _AsReady:
     async def _reopened(self, saved: Any) -> Reader | _Failed:
         try:
             return await self.ahead.reopen(saved)
+        except StateError:
+            raise
         except Exception as error:
             return _Failed((Origin(partial(_same, saved[0][0])), saved[0][1]), Failure(error))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aiodata.checks import check_integer
 from aiodata.columns import iterate, slice_columns, take_columns
 from aiodata.engine.block import Block, Tally, resumable
 from aiodata.engine.position import Origin, cursor, nowhere
@@ -18,10 +19,24 @@ if TYPE_CHECKING:
 
     from aiodata.engine.run import Run
 
-__all__ = ["Padded", "Whole", "every"]
+__all__ = ["Padded", "Whole", "check_share", "every"]
 
 PORTION = 16
 """Elements of a group that are held at once while it is read on."""
+
+
+def check_share(num_shards: object, index: object, method: str) -> tuple[int, int]:
+    """Give the number of shards and that of one of them.
+
+    Raises:
+        TypeError: One of them is not an integer.
+        ValueError: Not `0 <= index < num_shards`.
+    """
+    shards = check_integer(num_shards, method, "num_shards", 1)
+    number = check_integer(index, method, "index", 0)
+    if number >= shards:
+        raise ValueError(f"{method}: index must be below num_shards ({shards}), not {number}")
+    return shards, number
 
 
 async def every(blocks: AsyncIterator[Block[Any]], shards: int, number: int, phase: int) -> AsyncIterator[Block[Any]]:

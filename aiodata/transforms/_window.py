@@ -55,11 +55,11 @@ class Window:
         run: The run.
         source: The input; opened when the first element is asked for.
         pair: The epoch's seed pair.
-        capacity: Elements in the window; None for all.
         seeds: The state of the dataset's seed generator, for positions.
+        capacity: Elements in the window; None for all.
     """
 
-    def __init__(self, run: Run, source: Source, pair: Any, capacity: int | None, seeds: Any) -> None:
+    def __init__(self, run: Run, source: Source, pair: Any, seeds: Any, capacity: int | None) -> None:
         self.run = run
         self.source = source
         self.pair = pair

@@ -88,7 +88,13 @@ def group_by_reducer(
     if not isinstance(reducer, Reducer):
         raise TypeError(f"group_by_reducer: reducer must be a Reducer, not {type(reducer).__name__}")
     stage = partial(_group_by_reducer, key_func=key_func, reducer=reducer)
-    return self.then("group_by_reducer", stage, detail=name_of(key_func), title=name)
+    functions: tuple[Callable[..., Any], ...] = (
+        key_func,
+        reducer.init_func,
+        reducer.reduce_func,
+        reducer.finalize_func,
+    )
+    return self.then("group_by_reducer", stage, detail=", ".join(map(name_of, functions)), title=name)
 
 
 def _group_by_reducer(

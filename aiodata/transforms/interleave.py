@@ -82,6 +82,7 @@ def interleave(
             deterministic=deterministic,
         )
     parallel = calls is not None
+    detail += ", deterministic=False" if parallel and deterministic is False else ""
     return self.then(
         "interleave",
         stage,

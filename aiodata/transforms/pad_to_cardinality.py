@@ -162,8 +162,8 @@ class _Padding:
         """Give the first element, or the spec where there is none."""
         if self.first is None or self.like is not None:
             return self.spec if self.like is None else self.like
-        with self.run.reading_again(self.source.plan):
-            blocks = self.source.open(self.first())
+        with self.source.reading_again() as again:
+            blocks = again.open(self.first())
             chunk = await Feed(blocks).chunk(1)
             await self.run.release(blocks)
         if chunk is None:

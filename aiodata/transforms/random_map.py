@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from aiodata.engine.block import Block, Tally, resumable
+from aiodata.engine.draws import draw
 from aiodata.engine.plan import Plan
 from aiodata.engine.source import Source
 from aiodata.functions import check_callable, is_coroutine_function, name_of
@@ -127,7 +128,7 @@ def _random_map(
 def _keyed(run: Run, source: Source, *, start: Any, seeds: Seeds) -> AsyncIterator[Block[Any]]:
     """Give each element with what its generator is made from: `(pair, number, element)`."""
     if start is None:
-        pair, saved = seeds.draw(), seeds.save()
+        pair, saved = draw(run, seeds)
         return _numbered(source.open(), pair, saved, 0)
     pair, saved = tuple(start["pair"]), start["seeds"]
     seeds.restore(run.restored, saved)

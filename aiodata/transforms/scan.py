@@ -11,11 +11,11 @@ from aiodata.columns import freeze
 from aiodata.conversion import as_element
 from aiodata.engine.block import Block, resumable
 from aiodata.engine.position import locate
-from aiodata.errors import StructureError
-from aiodata.functions import as_error, check_callable, is_coroutine_function, name_of
+from aiodata.errors import StateError, StructureError
+from aiodata.functions import as_error, check_callable, check_coders, is_coroutine_function, name_of
 from aiodata.spec import TensorSpec, generalized, spec_of, spec_text
 from aiodata.structure import PLAIN, normalize, unshared
-from aiodata.values import decode, encode
+from aiodata.values import as_json, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,7 +32,13 @@ _FROZEN = PLAIN - {np.ndarray}
 
 
 def scan(
-    self: Dataset[Any], initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None
+    self: Dataset[Any],
+    initial_state: Any,
+    scan_func: Callable[[Any, Any], Any],
+    name: str | None = None,
+    *,
+    encode_state: Callable[[Any], Any] | None = None,
+    decode_state: Callable[[Any], Any] | None = None,
 ) -> Dataset[Any]:
     """Apply a function to every element and to a state, which it hands on to the next element.
 
@@ -40,8 +46,9 @@ def scan(
     element's place and leaves the state as it was. Arrays of the state are marked read-only, also one that is at the
     same time the output or the element, so that nothing changes a state that has been handed on.
 
-    A saved state holds the scan's own one exactly: numbers, text, None, numpy scalars and arrays, and structures of
-    them. With other objects in it, only asking for a saved state is an error.
+    A saved state holds the scan's own one exactly, and is as large: numbers, text, None, numpy scalars and arrays (as
+    4 bytes for 3), and structures of them. With other objects in it, only asking for a saved state is an error, unless
+    `encode_state` and `decode_state` are given. Then the state may also be an object that `scan_func` changes in place.
 
     Args:
         initial_state: The state for the first element. Arrays are copied, a list becomes an array.
@@ -49,12 +56,17 @@ def scan(
             next state must have the structure and dtypes of the initial one (a Python int goes with int64, a float
             with float64); shapes may change. A list in the place of a state or an output becomes an array.
         name: A name for the stage, shown in `repr`.
+        encode_state: Turns a state into a JSON value. It is called for each block of elements, some hundred of them or
+            fewer, whether or not a state is saved.
+        decode_state: Makes a new state of what `encode_state` gave. Both are given or none.
 
     Returns:
         A dataset of the outputs, as many as there are elements.
 
     Raises:
         TypeError: `scan_func` is not a plain function (at the call), or does not give a pair (while iterating).
+        ValueError: There is only one of `encode_state` and `decode_state`.
+        StateError: `encode_state` fails at the initial state, or gives no JSON value.
         StructureError: While iterating, in place of the element: the next state has another structure or dtype.
 
     >>> import aiodata
@@ -66,36 +78,95 @@ def scan(
     check_callable(scan_func, "scan", "scan_func")
     if is_coroutine_function(scan_func):
         raise TypeError("scan: scan_func must be a plain function, not a coroutine function")
+    check_coders(encode_state, decode_state, "scan")
     initial = as_element(initial_state)
+    label = f"scan({name_of(scan_func)})"
+    coder: _Values | _Coder = _Values(initial, label)
+    if encode_state is not None and decode_state is not None:
+        coder = _Coder(initial, label, encode_state, decode_state)
     plain = isinstance(initial, (tuple, dict, np.ndarray))
     detail = f"{spec_text(spec_of(initial)) if plain else repr(initial)[:40]}, {name_of(scan_func)}"
-    stage = partial(_scan, initial=initial, function=scan_func, label=f"scan({name_of(scan_func)})")
-    return self.then("scan", stage, detail=detail, count=lambda count: count, title=name)
+    stage = partial(_scan, coder=coder, spec=spec_of(initial), function=scan_func, label=label)
+    return self.then("scan", stage, detail=detail, count=lambda count: count, title=name, contents=coder.contents)
+
+
+class _Values:
+    """How a state of plain values is saved: it is kept as it is, for what has been handed on does not change."""
+
+    def __init__(self, initial: Any, label: str) -> None:
+        self.initial = self.contents = initial
+        self.owner = f"the state of {label}"
+
+    def first(self) -> Any:
+        return self.initial
+
+    def kept(self, state: Any) -> Callable[[], Any]:
+        """Give what gives the state as JSON later on."""
+        return partial(encode, state, self.owner)
+
+    def restored(self, saved: Any) -> Any:
+        return freeze(decode(saved, like=self.initial))
+
+
+class _Coder:
+    """How a state is saved by the user's own functions: at once, as the object may be changed later."""
+
+    def __init__(
+        self, initial: Any, label: str, encode_state: Callable[[Any], Any], decode_state: Callable[[Any], Any]
+    ) -> None:
+        self.encode_state = encode_state
+        self.restored = decode_state
+        self.owner = f"the state of {label}"
+        self.contents = as_json(initial, encode_state, self.owner)
+
+    def first(self) -> Any:
+        return self.restored(self.contents)
+
+    def kept(self, state: Any) -> Callable[[], Any]:
+        """Give what gives the state as JSON later on; a failure is raised then."""
+        try:
+            saved = as_json(state, self.encode_state, self.owner)
+        except StateError as error:
+            return partial(_refuse, str(error))
+        return lambda: saved
+
+
+def _refuse(message: str) -> Any:
+    raise StateError(message)
 
 
 def _scan(
-    run: Run, source: Source, *, start: Any, initial: Any, function: Callable[[Any, Any], Any], label: str
+    run: Run,
+    source: Source,
+    *,
+    start: Any,
+    coder: _Values | _Coder,
+    spec: Any,
+    function: Callable[[Any, Any], Any],
+    label: str,
 ) -> AsyncIterator[Block[Any]]:
     saved, cursor = start or (None, None)
-    state = initial if start is None else freeze(decode(saved, like=initial))
+    state = coder.first() if start is None else coder.restored(saved)
     run.inline.append(label)
-    return _Scan(initial, state, function, label).blocks(source.open(cursor))
+    return _Scan(spec, state, coder, function, label).blocks(source.open(cursor))
 
 
 class _Scan:
     """The state between two elements."""
 
-    def __init__(self, initial: Any, state: Any, function: Callable[[Any, Any], Any], label: str) -> None:
-        self.spec = spec_of(initial)
+    def __init__(
+        self, spec: Any, state: Any, coder: _Values | _Coder, function: Callable[[Any, Any], Any], label: str
+    ) -> None:
+        self.spec = spec
         self.state = state
+        self.coder = coder
         self.function = function
         self.label = label
         self.number = 0
 
     async def blocks(self, blocks: AsyncIterator[Block[Any]]) -> AsyncIterator[Block[Any]]:
         async for block in blocks:
-            # What has been handed on does not change, so the position may keep it without a copy.
-            position = partial(_position, self.state, self.label, block.here())
+            position = partial(_position, self.coder.kept(self.state), block.here())
             origin = block.origin.within(position, block.offset)
             yield Block(origin, rows=self._outputs(block), length=block.length)
 
@@ -160,5 +231,5 @@ def _is_like(spec: Any, state: Any) -> bool:
     return isinstance(spec, tuple) and all(map(_is_like, spec, state))
 
 
-def _position(state: Any, label: str, cursor: Callable[[], Any]) -> Any:
-    return [encode(state, f"the state of {label}"), cursor()]
+def _position(state: Callable[[], Any], cursor: Callable[[], Any]) -> Any:
+    return [state(), cursor()]

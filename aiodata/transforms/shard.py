@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from aiodata.checks import check_integer
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.spec import same
-from aiodata.transforms._shards import Padded, Whole, every
+from aiodata.transforms._shards import Padded, Whole, check_share, every
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -69,10 +68,7 @@ def shard(
 
     Source: `tf.data.Dataset.shard`; `remainder` is an addition.
     """
-    shards = check_integer(num_shards, "shard", "num_shards", 1)
-    number = check_integer(index, "shard", "index", 0)
-    if number >= shards:
-        raise ValueError(f"shard: index must be below num_shards ({shards}), not {number}")
+    shards, number = check_share(num_shards, index, "shard")
     if remainder not in _REMAINDERS:
         raise ValueError(f"shard: remainder must be 'keep', 'drop' or 'pad', not {remainder!r}")
     available = self.plan.cardinality()

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
+from aiodata.engine.draws import draw
 from aiodata.engine.plan import UNKNOWN
 from aiodata.random import Seeds, get_seed
 from aiodata.spec import same
@@ -71,8 +72,8 @@ def shuffle(
 
 def _shuffle(run: Run, source: Source, *, start: Any, seeds: Seeds, size: int | None) -> AsyncIterator[Block[Any]]:
     if start is None:
-        window = Window(run, source, seeds.draw(), size, seeds.save())
+        window = Window(run, source, *draw(run, seeds), size)
     else:
-        window = Window(run, source, tuple(start["pair"]), size, start["seeds"])
+        window = Window(run, source, tuple(start["pair"]), start["seeds"], size)
         seeds.restore(run.restored, start["seeds"])
     return window.elements(start)

@@ -104,8 +104,8 @@ async def _look_again(run: Run, source: Source, first: Any, behind: int, seen: _
     Apart from the input that goes on: what that has drawn of a shuffle's orders since is not to be drawn again.
     """
     skipped = Skipped(behind)
-    with run.reading_again(source.plan):
-        blocks = source.open(first)
+    with source.reading_again() as again:
+        blocks = again.open(first)
         async for block in blocks:
             while skipped.missing and (chunk := block.chunk(min(skipped.missing, 256))) is not None:
                 seen.look_at(chunk)

@@ -76,11 +76,33 @@ def test_png_channels_on_demand() -> None:
         ("G", 1, grey),
         ("C", 3, colour),
         ("c", 4, arr([[[1, 2, 3, 255], [250, 20, 0, 255]]], U8)),
-        # (6968 r + 23434 g + 2366 b + 16384) >> 15
-        ("c", 1, arr([[[2], [67]]], U8)),
-        ("C", 1, arr([[[2], [67]]], U8)),
+        ("c", 1, arr([[[1], [86]]], U8)),
+        ("C", 1, arr([[[1], [86]]], U8)),
     ]:
         assert_same(image.decode_png(made[name], channels), expected)
+
+
+COLOURS = arr([[[255, 0, 0], [0, 255, 0], [0, 0, 255], [10, 20, 30], [255, 228, 34], [9, 9, 9]]], U8)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([], [76, 149, 29, 18, 213, 9]),
+        ([(b"gAMA", 45455)], [147, 200, 95, 21, 225, 9]),
+        ([(b"gAMA", 220000)], [18, 79, 2, 18, 203, 9]),
+        ([(b"gAMA", 100000)], [76, 149, 29, 18, 213, 9]),
+        ([(b"gAMA", 0)], [76, 149, 29, 18, 213, 9]),
+        ([(b"gAMA", 50000), (b"sRGB", None)], [147, 200, 95, 21, 225, 9]),
+    ],
+)
+def test_grey_is_what_tensorflow_makes_of_colours(chunks: list[Any], expected: list[int]) -> None:
+    held = [(kind, b"\0" if value is None else struct.pack(">I", value)) for kind, value in chunks]
+    contents = png(COLOURS, 2, 8, *held)
+    grey = arr(expected, U8).reshape(1, 6, 1)
+    assert_same(image.decode_png(contents, 1), grey)
+    assert_same(image.decode_image(contents, 1), grey)
+    assert_same(image.decode_png(contents, 1, U16), grey * U16(257))
 
 
 def test_palettes_become_colours() -> None:
@@ -328,5 +350,5 @@ def test_bytes_of_any_kind_are_taken() -> None:
 def test_without_pillow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     for call in (image.decode_png, image.decode_image):
-        with pytest.raises(ImportError, match=r"needs PIL: pip install 'aiodata-pipeline\[image\]'"):
+        with pytest.raises(ImportError, match=r"needs pillow: pip install 'aiodata-pipeline\[image\]'"):
             call(b"")

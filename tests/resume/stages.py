@@ -64,7 +64,14 @@ def tar_of(number: int, samples: int) -> bytes:
 
 
 def write_files(folder: Path) -> Path:
-    """Write the files that the sources below read."""
+    """Write the files that the sources below read, and make a folder for those that they write."""
+    (folder / "caches").mkdir()
+    nested(9).save(folder / "saved")
+    Dataset.range(9).map(rows).save(folder / "shards", "GZIP", lambda x: len(x) % 3)
+    Dataset.range(9000).save(folder / "damaged")
+    shard = next((folder / "damaged").glob("*/*.npz"))
+    content = shard.read_bytes()
+    shard.write_bytes(content[:40_000] + b"?" + content[40_001:])  # the second chunk
     for number, lines in enumerate((5, 0, 7, 3)):
         text = "".join(f"file {number} line {line}{'!' * line}\r\n" for line in range(lines))
         (folder / f"{number}.txt").write_bytes(text.encode())
@@ -464,6 +471,12 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "TextLineDataset: parallel": lambda path: TextLineDataset(
         [path / f"{n}.txt" for n in range(4)], num_parallel_reads=2
     ),
+    "load": lambda path: Dataset.load(path / "saved"),
+    "load: shards": lambda path: Dataset.load(path / "shards"),
+    "load: shuffled shards": lambda path: Dataset.load(
+        path / "shards", reader_func=lambda shards: shards.shuffle(3, seed=1).flat_map(lambda shard: shard).repeat(2)
+    ),
+    "load: damaged": lambda path: Dataset.load(path / "damaged").skip(4090).take(20),
     "apply": lambda _: Dataset.range(7).apply(lambda ds: ds.skip(1).batch(2)),
     "assert_cardinality": lambda _: nested(7).assert_cardinality(7),
     "assert_cardinality: too few": lambda _: bad(9).assert_cardinality(9),
@@ -490,6 +503,15 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "cache: rows": lambda _: rowed(9).cache(),
     "cache: failing": lambda _: bad().cache(),
     "cache: repeated": lambda _: bad(7).cache().repeat(3),
+    "cache: file": lambda files: nested(9).cache(files / "caches" / "nested").repeat(2),
+    "cache: file, rows": lambda files: Dataset.range(9).map(rows).cache(files / "caches" / "rows"),
+    "cache: file, shuffled": lambda files: (
+        Dataset.range(9).shuffle(4, seed=1).cache(files / "caches" / "shuffled").repeat(2)
+    ),
+    "snapshot": lambda path: nested(9).snapshot(path / "snapshots"),
+    "snapshot: rows": lambda path: Dataset.range(9).map(rows).snapshot(path / "snapshots", "GZIP"),
+    "snapshot: failing": lambda path: bad().snapshot(path / "snapshots").ignore_errors(),
+    "snapshot: shuffled": lambda path: Dataset.range(9).shuffle(4, seed=1).snapshot(path / "snapshots").repeat(3),
     "concatenate": lambda _: Dataset.range(4).concatenate(rowed(3)).concatenate(bad(7)),
     "concatenate: shuffled": lambda _: Dataset.range(3).concatenate(Dataset.range(5).shuffle(3, seed=1)).repeat(2),
     "enumerate": lambda _: nested(7).enumerate(3),
@@ -521,6 +543,12 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     ),
     "group_by_window: async inside": lambda _: Dataset.range(9).group_by_window(
         lambda x: x % 2, lambda key, group: group.map(awaited), 3
+    ),
+    "interleave: of a parallel one": lambda path: (
+        Dataset.list_files(f"{path}/*.txt", shuffle=False)
+        .interleave(lines_of, 3, 2, num_parallel_calls=1)
+        .map(len)
+        .interleave(few, 1, 2)
     ),
     "interleave": lambda _: Dataset.range(8).interleave(few, cycle_length=3),
     "interleave: failing": lambda _: bad(9).interleave(few_failing, cycle_length=3, block_length=2),
@@ -591,6 +619,10 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "shard: pad": lambda _: nested(10).shard(3, 1, remainder="pad"),
     "shard: pad, rows": lambda _: rowed(9).concatenate(Dataset.range(70)).shard(4, 3, remainder="pad"),
     "shard: pad, failing": lambda _: bad(10).map(check).shard(4, 2, remainder="pad"),
+    "shard_files": lambda path: Dataset.list_files(f"{path}/*.*").shard_files(3, 1),
+    "shard_files: shuffled": lambda path: (
+        Dataset.list_files(f"{path}/*.*").shard_files(2, 0).shuffle(9, seed=2).repeat(2)
+    ),
     "shard: pad, failing only": lambda _: Dataset.range(10).map(check).shard(4, 2, remainder="pad"),
     "shuffle": lambda _: nested(12).shuffle(5, seed=1),
     "shuffle: rows": lambda _: rowed(12).shuffle(5, seed=1),

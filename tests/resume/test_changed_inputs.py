@@ -53,10 +53,11 @@ def test_a_file_that_is_shorter_is_reported(chain: str, tmp_path: Path) -> None:
         list(CHAINS[chain](str(path)).iterate(state))
 
 
-def test_a_file_whose_lines_begin_elsewhere_is_reported(tmp_path: Path) -> None:
+def test_a_file_whose_lines_begin_elsewhere_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiodata.storage.marks.HEAD_BYTES", 7)
     path = tmp_path / "text"
     state = saved(path, "lines")
-    path.write_text("x" * 10_000)
+    path.write_text("line 0\n" + "x" * 10_000)
     with pytest.raises(StateError, match="no record begins there"):
         list(CHAINS["lines"](str(path)).iterate(state))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import time
@@ -105,6 +106,42 @@ def test_restoring_near_a_files_end_reads_its_tail(compression: str, several: bo
         read = bytes_read(iterator)
     if not compression:
         assert 0 < read <= 2 * 256 * 1024, f"restoring read {read} of {len(content)} bytes"
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_restoring_many_files_reads_those_that_were_open(calls: int | None, tmp_path: Path) -> None:
+    for number in range(24):
+        (tmp_path / f"{number:02}").write_text("".join(f"{number:02} {line:05}\n" for line in range(5_000)))  # 45 kB
+
+    def make() -> Dataset[Any]:
+        files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
+        return files.interleave(TextLineDataset, 2, num_parallel_calls=calls).prefetch(1)
+
+    whole = drive("async", part(make(), "async"))[0]
+    begun, state = drive("async", part(make(), "async", None, 61_234))
+
+    async def go_on() -> int:
+        async with make().iterate(state) as iterator:
+            assert_same(await pull(iterator, "async", 1), [whole[len(begun)]])
+            return bytes_read(iterator)
+
+    # Two files are open, and in parallel as many may have been begun behind them.
+    assert asyncio.run(go_on()) <= (2 if calls is None else 5) * 45_000
+
+
+def test_what_is_never_asked_for_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    ds = Dataset.from_tensor_slices(np.arange(900)).map(double).scan(0, lambda total, x: (total + x, x))
+    ds = ds.shuffle(10, seed=1).batch(3).unbatch().enumerate().prefetch(2)
+
+    def fail(*_: Any) -> Any:
+        raise AssertionError("nobody has asked for a state")
+
+    for made in ("aiodata.transforms.scan.encode", "aiodata.engine.plan.checksum", "aiodata.engine.iterator.cursor"):
+        monkeypatch.setattr(made, fail)
+    with ds.iterate() as iterator:
+        assert len(list(iterator)) == 900
+        with pytest.raises(AssertionError, match="nobody"):
+            iterator.state_dict()
 
 
 def test_a_function_is_not_called_for_what_was_taken() -> None:

@@ -300,6 +300,21 @@ def test_one_damaged_file_of_a_hundred(tmp_path: Path) -> None:
         assert len([pair for pair in rest if pair[0] != 41]) == 495
 
 
+@pytest.mark.parametrize("size", [None, 1, 9, 64])
+@pytest.mark.parametrize("packed", ["GZIP", "ZLIB"])
+def test_compressed_data_without_a_compression_is_an_error_that_says_so(
+    packed: str, size: int | None, tmp_path: Path
+) -> None:
+    for content in (b"", b"1\n", b"1\n" * 5000):
+        names = [write(tmp_path, PACKS[packed](content), "1.csv"), write(tmp_path, "2\n", "2.csv")]
+        error, *rest = outcomes(CsvDataset(names, [int], buffer_size=size))
+        assert_same(rest, [row(2)])
+        assert type(error) is CorruptRecordError
+        assert str(error).startswith(f"{names[0]}, byte 0: this is no text; it looks {packed}-compressed: pass")
+        (error,) = outcomes(CsvDataset(names[0], [int], header=True))
+        assert "is no text" in str(error)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -367,7 +382,7 @@ def test_positions_are_bytes_and_lines_of_the_file(size: int, tmp_path: Path) ->
         for taken in range(1, 1 + len(RAGGED_OUTCOMES)):
             with suppress(DataError):
                 next(iterator)
-            (offset, line), skip = iterator.state_dict()["position"]
+            (offset, line, *_), skip = iterator.state_dict()["position"]
             assert starts[offset] == line
             assert sorted(starts).index(offset) + skip == taken
 

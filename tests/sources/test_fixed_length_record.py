@@ -178,6 +178,18 @@ def test_the_wrong_compression_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("size", [None, 1, 3])
+def test_compressed_data_without_a_compression_is_told_where_it_does_not_fit(
+    compression: str, size: int | None, tmp_path: Path
+) -> None:
+    packed = PACKERS[compression](b"abc" * 20)
+    path = write(tmp_path / "x", packed)
+    (error,) = outcomes(FixedLengthRecordDataset(path, 2 * len(packed) // 3, buffer_size=size))
+    assert str(error).endswith(f"it looks {compression}-compressed: pass compression_type='{compression}'")
+    assert_gives(FixedLengthRecordDataset(path, len(packed), buffer_size=size), [packed])
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_a_compressed_file_that_is_cut_short_is_an_error_that_names_it(compression: str, tmp_path: Path) -> None:
     packed = PACKERS[compression](b"abc" * 50)
     for size in range(1, len(packed)):
@@ -218,7 +230,7 @@ def test_positions_are_bytes_and_records_of_the_file(tmp_path: Path) -> None:
     with ds.iterate() as iterator:
         for taken in range(1, 6):
             next(iterator)
-            (offset, number), skip = iterator.state_dict()["position"]
+            (offset, number, *_), skip = iterator.state_dict()["position"]
             assert offset == (4 + 3 * number if number else 0)
             assert number + skip == taken
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset, TensorSpec
+from aiodata.errors import StateError
 from tests.programs import (
     Boom,
     Pair,
@@ -240,3 +242,78 @@ def test_a_generator_may_fill_the_same_array_again(later: bool) -> None:
     signature = {"x": TensorSpec((2,), np.int64)}
     declared = Dataset.from_generator(refill, output_signature=signature).shuffle(1).batch(3)
     assert_same(to_list(declared), [{"x": arr([[0, 0], [1, 1], [2, 2]])}])
+
+
+# Generators that save their place
+
+
+class Drawing:
+    """Draws numbers; its place is a generator's state, which is JSON, or an array, which is not."""
+
+    def __init__(self, as_array: bool, later: bool = False) -> None:
+        self.place = np.zeros(1, np.int64)
+        self.as_array = as_array
+        if later:
+            self.__class__ = DrawingLater
+
+    def __iter__(self) -> Drawing:
+        return self
+
+    def __next__(self) -> int:
+        if self.place[0] == 9:
+            raise StopIteration
+        self.place[0] += 1
+        return int(self.place[0] ** 2)
+
+    def state_dict(self) -> Any:
+        return {"place": self.place.copy() if self.as_array else int(self.place[0])}
+
+    def load_state_dict(self, state: Any) -> None:
+        self.place[:] = state["place"]
+
+
+class DrawingLater(Drawing):
+    __iter__ = None  # type: ignore[assignment]
+
+    def __aiter__(self) -> DrawingLater:
+        return self
+
+    async def __anext__(self) -> int:
+        try:
+            return Drawing.__next__(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+
+CODERS: dict[str, Any] = {
+    "encode_state": lambda state: state["place"].tolist(),
+    "decode_state": lambda saved: {"place": np.array(saved)},
+}
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_place_that_is_no_json_is_saved_by_the_users_own_functions(later: bool) -> None:
+    ds = Dataset.from_generator(Drawing, args=[True, later], **CODERS)
+    with ds.iterate() as iterator:
+        for number in range(9):
+            state = json.loads(json.dumps(iterator.state_dict()))
+            assert list(ds.iterate(state)) == [x * x for x in range(number + 1, 10)]
+            next(iterator)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_place_that_is_no_json_is_refused_with_the_stages_name(later: bool) -> None:
+    with Dataset.from_generator(Drawing, args=[True, later]).iterate() as iterator:
+        next(iterator)
+        message = r"hold the state of from_generator\(Drawing\): .*\['place'\] is of type ndarray.*; encode_state may"
+        with pytest.raises(StateError, match=message):
+            iterator.state_dict()
+        assert len(list(iterator)) == 8, "and nothing else"
+    with Dataset.from_generator(Drawing, args=[False, later]).iterate() as iterator:
+        next(iterator)
+        assert iterator.state_dict()["position"] == [[0, {"place": 0}], 1]
+
+
+def test_coders_go_together() -> None:
+    with pytest.raises(ValueError, match="from_generator: encode_state and decode_state go together"):
+        Dataset.from_generator(Drawing, args=[True], encode_state=list)

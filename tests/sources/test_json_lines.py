@@ -289,6 +289,8 @@ def test_the_wrong_compression_says_so(tmp_path: Path) -> None:
         path = write(tmp_path / "x", lines(list(range(1000))), "GZIP")
         (error,) = outcomes(JsonLinesDataset(path, buffer_size=size))
         assert str(error).endswith("it looks GZIP-compressed: pass compression_type='GZIP'")
+        (error,) = outcomes(JsonLinesDataset(write(path, lines([1, 2]), "ZLIB")))
+        assert str(error).endswith("it looks ZLIB-compressed: pass compression_type='ZLIB'")
 
 
 def test_one_damaged_file_of_a_hundred_is_named_and_the_rest_arrives(tmp_path: Path) -> None:

@@ -253,6 +253,14 @@ def test_bad_rows_that_types_would_be_found_out_from(tmp_path: Path) -> None:
 
 def test_damaged_files_that_types_would_be_found_out_from(tmp_path: Path) -> None:
     good = gzip.compress(b"a\n1\n")
+    pattern = write(tmp_path, good)
+    for column_names in (None, ["a"]):
+        with pytest.raises(aiodata.errors.CorruptRecordError, match="it looks GZIP-compressed: pass"):
+            once(pattern, column_names=column_names)
+    (error,) = outcomes(once(pattern, column_names=["a"], column_defaults=[0]))
+    assert "pass compression_type='GZIP'" in str(error)
+    pattern = write(tmp_path, good, "a\n1\n")
+    assert values_of(once(pattern, column_names=["a"], ignore_errors=True), "a") == [1]
     for bad in (good[:-9], good[:-8], b"a\n1\n", good[:11] + b"\xff\xff" + good[13:]):
         pattern = write(tmp_path, good, bad)
         with pytest.raises(aiodata.errors.CorruptRecordError, match=r"1\.csv: the GZIP data is damaged or cut short"):

@@ -351,7 +351,7 @@ def test_a_file_that_has_become_shorter_is_refused_on_restore(tmp_path: Path, mo
             next(iterator)
         state = iterator.state_dict()
     save(path, np.arange(2))
-    with NpyDataset(path).iterate(state) as iterator, pytest.raises(StateError, match="it has 2 rows, and row 3"):
+    with NpyDataset(path).iterate(state) as iterator, pytest.raises(StateError, match="has 144 bytes, but had 168"):
         next(iterator)
 
 

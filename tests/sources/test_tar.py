@@ -127,11 +127,36 @@ def test_wrong_arguments_are_refused_at_the_call(arguments: Any, options: Any, e
 
 
 def test_a_bad_sample_is_an_error_in_its_place(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.tar", archive(("0.a", b"0"), ("1.a", b""), ("1.a", b""), ("0.b", b"1"), ("2.a", b"2")))
-    first, twice, late, last = outcomes(TarDataset(path))
+    path = write(tmp_path / "x.tar", archive(("0.a", b"0"), ("1.a", b""), ("1.a", b""), ("2.a", b"2")))
+    first, twice, last = outcomes(TarDataset(path))
     assert (first, last) == ({"__key__": "0", "a": b"0"}, {"__key__": "2", "a": b"2"})
     assert str(twice) == f"{path}, record 1, byte 1536: the sample '1' has two files with the extension 'a'"
-    assert str(late) == f"{path}, record 2, byte 2048: '0.b' does not stand with the other files of its sample '0'"
+
+
+def test_a_late_half_is_a_sample_wherever_the_reading_begins(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tar", archive(("0.a", b"0"), ("1.a", b"1"), ("0.b", b"2"), ("1.b", b"3")))
+    expected = [{"__key__": "01"[n % 2], "ab"[n // 2]: b"%d" % n} for n in range(4)]
+    assert_gives(TarDataset(path), expected)
+    for size in (1, 600, None):
+        with TarDataset(path, buffer_size=size).iterate() as iterator:
+            for taken in range(5):
+                with TarDataset(path).iterate(iterator.state_dict()) as other:
+                    assert list(other) == expected[taken:]
+                assert next(iterator, None) == (expected[taken] if taken < 4 else None)
+
+
+def test_a_member_beyond_the_end_is_found_before_the_rest_is_read(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("b.bin")
+    info.size = 60_000_000
+    head = archive(("a.bin", b"1"))[:1024]
+    path = write(tmp_path / "x.tar", head + info.tobuf() + bytes(50_000_000))
+    with TarDataset([path, write(tmp_path / "y.tar", packed(1))], group=False).iterate() as iterator:
+        assert next(iterator) == ("a.bin", b"1")
+        with pytest.raises(CorruptRecordError, match=r"record 1, byte 1024: 'b\.bin' has 60000000 bytes"):
+            next(iterator)
+        (counters,) = [entry for entry in iterator.statistics() if entry["stage"] == "tar"]
+        assert counters["bytes_read"] < 3_000_000
+        assert next(iterator) == ("001.txt", b"text 1")
 
 
 @each_compression

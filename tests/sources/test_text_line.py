@@ -9,9 +9,12 @@ import gzip
 import os
 import threading
 import zlib
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset, TextLineDataset
@@ -53,6 +56,32 @@ def test_splits_at_newlines_and_drops_carriage_returns(content: bytes, lines: li
     path = write(tmp_path, "text", content)
     for size in (None, 1, 2, 3, 1000):
         assert_gives(TextLineDataset(path, buffer_size=size), lines)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lines=st.lists(st.binary(max_size=80) | st.text("a\r\u2028\x0b", max_size=6).map(str.encode), max_size=12),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    is_closed=st.booleans(),
+    size=st.integers(1, 64),
+    packed=st.sampled_from(["", "GZIP", "ZLIB"]),
+    taken=st.integers(0, 12),
+)
+def test_every_chunk_size_gives_what_python_splits(
+    lines: list[bytes], end: bytes, is_closed: bool, size: int, packed: str, taken: int, tmp_path: Path
+) -> None:
+    content = end.join(lines) + end * is_closed
+    assume(not content.startswith((b"\x1f\x8b\x08", b"x")))  # which may be taken for compressed data
+    expected = [line.replace(b"\r", b"") for line in content.split(b"\n")]
+    if not content or content.endswith(b"\n"):
+        expected.pop()
+    ds = TextLineDataset(write(tmp_path, "text", PACKS[packed](content)), packed, buffer_size=size)
+    assert_same(to_list(ds), expected)
+    with ds.iterate() as iterator:
+        assert_same(list(islice(iterator, taken)), expected[:taken])
+        state = iterator.state_dict()
+    with ds.iterate(state) as iterator:
+        assert_same(list(iterator), expected[taken:])
 
 
 @pytest.mark.parametrize("size", range(1, 17))
@@ -209,7 +238,7 @@ def test_positions_are_bytes_and_lines_of_the_file(content: bytes, size: int, tm
     with ds.iterate() as iterator:
         for taken in range(1, len(starts) + 1):
             assert next(iterator) == RAGGED_LINES[taken - 1]
-            (offset, number), skip = iterator.state_dict()["position"]
+            (offset, number, *_), skip = iterator.state_dict()["position"]
             assert offset == starts[number - 1]
             assert number - 1 + skip == taken
 
@@ -341,6 +370,30 @@ def test_more_than_a_piece_of_decompressed_data(size: int | None, tmp_path: Path
     assert lines == content.split(b"\n")[:-1]
 
 
+@pytest.mark.parametrize("size", [None, 1, 2, 7, 64])
+@pytest.mark.parametrize(("looks_like", "pack"), [("GZIP", gzip.compress), ("ZLIB", zlib.compress)])
+def test_compressed_data_without_a_compression_is_an_error_that_says_so(
+    looks_like: str, pack: Any, size: int | None, tmp_path: Path
+) -> None:
+    for content in (b"", b"x", THREE, bytes(range(256)) * 3000):
+        names = [write(tmp_path, "packed", pack(content)), write(tmp_path, "plain", THREE)]
+        error, *lines = outcomes(TextLineDataset(names, buffer_size=size))
+        assert_same(lines, LINES)
+        assert isinstance(error, CorruptRecordError)
+        assert str(error) == (
+            f"{names[0]}, byte 0: this is no text; it looks {looks_like}-compressed: "
+            f"pass compression_type={looks_like!r}"
+        )
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x1f\x8b", b"x^2", b"x\x9c\xff\xff\xff", b"x", b"a\n\x1f\x8b\x08", b"\x1f\x8b\n\x08"]
+)
+def test_what_only_resembles_compressed_data_is_text(content: bytes, tmp_path: Path) -> None:
+    for size in (None, 1, 2):
+        assert_gives(TextLineDataset(write(tmp_path, "text", content), buffer_size=size), content.split(b"\n"))
+
+
 # Files that are not plain ones, and what is left of them
 
 
@@ -359,16 +412,29 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(("content", "hops"), [(b"", 1), (THREE, 1), (b"x" * 15, 1), (b"x" * 16, 1), (b"x" * 17, 4)])
-def test_a_small_file_is_one_call_in_a_thread(content: bytes, hops: int, calls: list[Any], tmp_path: Path) -> None:
+async def test_a_small_file_is_one_call_in_a_thread(
+    content: bytes, hops: int, calls: list[Any], tmp_path: Path
+) -> None:
     path = write(tmp_path, "text", content)
-    to_list(TextLineDataset(path, buffer_size=16))
+    await collect(TextLineDataset(path, buffer_size=16))
     assert len(calls) == hops
 
 
-def test_a_small_compressed_file_is_two_calls(calls: list[Any], tmp_path: Path) -> None:
+async def test_a_small_compressed_file_is_two_calls(calls: list[Any], tmp_path: Path) -> None:
     path = write(tmp_path, "text", gzip.compress(THREE) * 5)
-    assert_same(to_list(TextLineDataset(path, "GZIP")), LINES * 5)
+    assert_same(await collect(TextLineDataset(path, "GZIP")), LINES * 5)
     assert len(calls) == 2
+
+
+def test_a_plain_for_reads_in_its_own_thread(tmp_path: Path) -> None:
+    write(tmp_path, "one", THREE)
+    write(tmp_path, "two", gzip.compress(THREE))
+    files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
+    before = threading.active_count()
+    with files.flat_map(lambda path: TextLineDataset(path, "GZIP" if path.endswith(b"two") else "")).iterate() as lines:
+        for number, line in enumerate(lines):
+            assert line == LINES[number % 3]
+            assert threading.active_count() == before
 
 
 def test_a_file_that_grows_is_read_to_its_last_end(tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ import base64
 import gzip
 import json
 import struct
+import sys
+import threading
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiodata import Dataset, TFRecordDataset, TFRecordWriter
-from aiodata.errors import CorruptRecordError
+from aiodata.errors import CorruptRecordError, StateError
 from aiodata.formats.tfrecord import RecordSplitter, frame
 from tests.programs import assert_gives, assert_outcomes, first, outcomes, to_list
 
@@ -188,6 +191,21 @@ def test_an_absurd_length_allocates_nothing(length: int, tmp_path: Path) -> None
     assert ("it is absurd" if length > 2**31 else "beyond the end of the file: it is cut short") in str(error)
 
 
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_an_absurd_length_in_compressed_data_allocates_nothing(compression: str, tmp_path: Path) -> None:
+    header = struct.pack("<Q", 2**31)
+    data = content(b"good") + header + struct.pack("<I", masked(header)) + b"rest" * 1000
+    path = write(tmp_path / "x", data, compression)
+    tracemalloc.start()
+    try:
+        good, error = outcomes(TFRecordDataset(path, compression))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert good == b"good"
+    assert f"{path}, record 1, byte 20: the file ends 4012 bytes into a record of {2**31} bytes" in str(error)
+
+
 def test_the_wrong_compression_says_so(tmp_path: Path) -> None:
     for packed, given_type, hint in [
         ("GZIP", "", "looks GZIP-compressed: pass compression_type='GZIP'"),
@@ -234,7 +252,7 @@ def test_a_record_that_moved_is_refused_on_restore(tmp_path: Path) -> None:
         assert [next(iterator), next(iterator)] == [b"first", b"second"]
         state = iterator.state_dict()
     write(path, content(b"longer first", b"second", b"third"))
-    with ds.iterate(state) as iterator, pytest.raises(CorruptRecordError, match="record 1, byte 21"):
+    with ds.iterate(state) as iterator, pytest.raises(StateError, match="begins with other bytes"):
         next(iterator)
 
 
@@ -310,6 +328,108 @@ def test_a_cancelled_write_loses_no_record_of_others(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert to_list(TFRecordDataset(tmp_path / "x", "GZIP")) == [bytes([n]) * 1_200_000 for n in range(6)]
+
+
+class Slow:
+    """A file whose first write waits for a gate."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.gate = threading.Event()
+        self.begun = threading.Event()
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self.begun.is_set():
+            self.begun.set()
+            self.gate.wait(30)
+        self.written.append(data)
+        self.file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+@pytest.mark.parametrize("method", ["flush", "write", "close"])
+def test_nothing_overtakes_a_write_in_the_thread(method: str, tmp_path: Path) -> None:
+    records = [b"a" * 1_200_000, b"b" * (1_200_000 if method == "write" else 5)]
+
+    async def main() -> None:
+        writer = TFRecordWriter(tmp_path / "x")
+        target: Any = writer._target
+        target.file = slow = Slow(target.file)
+        writing = asyncio.create_task(writer.awrite(records[0]))
+        while not slow.begun.is_set():
+            await asyncio.sleep(0)
+        if method == "write":
+            call = asyncio.create_task(asyncio.to_thread(writer.write, records[1]))
+        else:
+            await writer.awrite(records[1])
+            call = asyncio.create_task(asyncio.to_thread(getattr(writer, method)))
+        thread: Any = writer._thread
+        while not slow.written and not thread._work_queue.qsize():
+            await asyncio.sleep(0)
+        slow.gate.set()
+        await writing
+        await call
+        await writer.aclose()
+        assert slow.written[:2] == [frame(record) for record in records]
+
+    asyncio.run(main())
+    assert to_list(TFRecordDataset(tmp_path / "x")) == records
+
+
+def test_a_flush_reaches_the_operating_system(tmp_path: Path) -> None:
+    with TFRecordWriter(tmp_path / "x") as writer:
+        writer.write(b"one")
+        writer.flush()
+        (part,) = tmp_path.iterdir()
+        assert part.read_bytes() == frame(b"one")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="is about links and modes")
+def test_a_link_is_followed_and_the_mode_is_kept(tmp_path: Path) -> None:
+    path, link = write(tmp_path / "x", content(b"old")), tmp_path / "link"
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with TFRecordWriter(link) as writer:
+        writer.write(b"new")
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert to_list(TFRecordDataset(path)) == [b"new"]
+
+
+def test_a_writer_that_is_dropped_leaves_no_file(tmp_path: Path) -> None:
+    held = [TFRecordWriter(tmp_path / name) for name in "xy"]
+    held[0].write(b"one")
+    asyncio.run(held[1].awrite(b"y" * 2_000_000))
+    with pytest.warns(ResourceWarning, match="was not completed") as raised:
+        held.clear()
+    assert len(raised) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writes_behind_a_failed_one_fail_and_leave_no_file(tmp_path: Path) -> None:
+    async def main() -> list[Any]:
+        writer = TFRecordWriter(tmp_path / "x")
+        target: Any = writer._target
+        target.file.close()
+        target.file = slow = Slow(open("/dev/full", "wb", buffering=0))  # noqa: SIM115 - the writer closes it
+        writes = [asyncio.create_task(writer.awrite(b"x" * 2_000_000)) for _ in range(3)]
+        while not slow.begun.is_set():
+            await asyncio.sleep(0)
+        slow.gate.set()
+        found = await asyncio.gather(*writes, return_exceptions=True)
+        with pytest.raises(OSError, match="what was written before failed"):
+            await writer.aclose()
+        return found
+
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    first, *rest = asyncio.run(main())
+    assert "No space" in str(first)
+    assert all("what was written before failed: [Errno 28]" in str(error) for error in rest)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:

@@ -155,12 +155,6 @@ def test_no_position_is_asked_for_unless_a_state_is() -> None:
             iterator.state_dict()
 
 
-def test_a_filename_is_refused_unless_it_is_empty() -> None:
-    assert_gives(Dataset.range(2).cache("", name="kept"), i64(0, 1))
-    with pytest.raises(ValueError, match="cache: caches in files"):
-        Dataset.range(2).cache("/tmp/cache")
-
-
 @pytest.mark.parametrize("rows", [False, True])
 def test_a_later_step_that_changes_dicts_does_not_change_cached_ones(rows: bool) -> None:
     def spoil(element: Any) -> Any:

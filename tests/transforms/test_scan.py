@@ -27,6 +27,7 @@ from tests.programs import (
     i64,
     objects,
     outcomes,
+    plain,
     pull_all,
     to_list,
 )
@@ -296,3 +297,76 @@ def test_a_function_that_changes_its_state_in_place_changes_nothing_else() -> No
     ds = Dataset.range(3).scan({"n": np.int64(0)}, count)
     for _ in range(2):
         assert_outcomes(ds, [np.int64(1), Boom(1), np.int64(2)])
+
+
+# States of any kind
+
+
+class Last:
+    """The last few elements; a state that is no value, and is changed in place."""
+
+    def __init__(self, seen: tuple[int, ...] = ()) -> None:
+        self.seen = list(seen)
+
+
+def remember(last: Last, x: Any) -> tuple[Last, Any]:
+    last.seen = [*last.seen, int(x)][-3:]
+    return last, np.array(last.seen)
+
+
+def remembering(count: int, **coders: Any) -> Dataset[Any]:
+    return Dataset.range(count).map(lambda x: x).scan(Last((-1,)), remember, **coders)
+
+
+CODERS: dict[str, Any] = {"encode_state": lambda last: last.seen, "decode_state": Last}
+
+
+def test_a_state_of_any_kind_is_saved_by_the_users_own_functions() -> None:
+    ds = remembering(200, **CODERS)
+    expected = [[-1, 0], [-1, 0, 1], *([x - 2, x - 1, x] for x in range(2, 200))]
+    assert plain(to_list(ds)) == plain(to_list(ds)) == expected, "each pass begins with the initial state"
+    assert plain(to_list(ds.repeat(2))) == expected * 2
+    with ds.iterate() as iterator:
+        for number in range(0, 200, 7):
+            state = json.loads(json.dumps(iterator.state_dict()))
+            assert plain(list(ds.iterate(state))) == expected[number:]
+            assert plain([next(iterator) for _ in range(min(7, 200 - number))]) == expected[number : number + 7]
+
+
+def test_without_them_asking_for_a_state_names_the_stage() -> None:
+    with remembering(5).iterate() as iterator:
+        next(iterator)
+        with pytest.raises(StateError, match=r"the state of scan\(remember\) is a Last"):
+            iterator.state_dict()
+        assert len(list(iterator)) == 4
+
+
+def test_an_encoder_that_fails_later_fails_only_the_saving() -> None:
+    def encoded(last: Last) -> Any:
+        return last.seen if len(last.seen) < 3 else {1: last.seen}
+
+    with remembering(1000, encode_state=encoded, decode_state=Last).iterate() as iterator:
+        for _ in range(999):
+            next(iterator)
+        with pytest.raises(StateError, match=r"a saved state cannot hold the state of scan\(remember\): .* the key 1"):
+            iterator.state_dict()
+        assert len(list(iterator)) == 1
+
+
+def test_an_encoder_that_fails_at_once_is_refused_at_the_call() -> None:
+    with pytest.raises(StateError, match=r"the state of scan\(remember\): .* is of type Last.*after encode_state"):
+        remembering(5, encode_state=lambda last: last, decode_state=Last)
+
+
+@pytest.mark.parametrize(
+    ("coders", "error", "message"),
+    [
+        ({"encode_state": list}, ValueError, "scan: encode_state and decode_state go together"),
+        ({"decode_state": list}, ValueError, "scan: encode_state and decode_state go together"),
+        ({"encode_state": 1, "decode_state": list}, TypeError, "scan: encode_state must be callable, not int"),
+        ({"encode_state": list, "decode_state": 1}, TypeError, "scan: decode_state must be callable, not int"),
+    ],
+)
+def test_coders_go_together(coders: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        remembering(5, **coders)
