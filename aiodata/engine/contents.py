@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -13,7 +13,7 @@ __all__ = ["checksum"]
 
 SAMPLE = 1 << 14
 """Of what has more than three times as many items, so many from the start, the middle and the end count."""
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def checksum(value: Any) -> str:
@@ -38,8 +38,8 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield f"{kind.__name__} {value!r};".encode("utf-8", "surrogatepass")
     elif isinstance(value, (tuple, list)):
         yield f"{kind.__name__} {getattr(value, '_fields', '')} {len(value)}:".encode()
-        for item in _sampled(value):
-            yield from _parts(item)
+        for piece in _pieces(value):
+            yield from _item_parts(piece)
     elif isinstance(value, dict):
         yield f"dict {len(value)}:".encode()
         for pair in value.items():
@@ -57,15 +57,17 @@ def _array_parts(array: np.ndarray[Any, Any]) -> Iterator[bytes]:
     items: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
     for piece in _pieces(items):
         if array.dtype.hasobject:
-            for item in piece.tolist():
-                yield from _parts(item)
+            yield from _item_parts(piece.tolist())
         else:
             yield piece.tobytes()
 
 
-def _sampled(items: Any) -> Iterator[Any]:
-    for piece in _pieces(items):
-        yield from piece
+def _item_parts(items: Sequence[Any]) -> Iterator[bytes]:
+    if set(map(type, items)) <= _PLAIN:
+        yield repr(list(items)).encode("utf-8", "surrogatepass")
+        return
+    for item in items:
+        yield from _parts(item)
 
 
 def _pieces(items: Any) -> list[Any]:

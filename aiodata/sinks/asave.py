@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from aiodata.sinks._saving import saving
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,6 +37,8 @@ async def asave(
     ...     print([int(x) for x in aiodata.Dataset.load(folder)])
     [0, 1, 2]
     """
+    from aiodata.sinks._saving import saving  # here, for it imports what few programs need
+
     async with saving(self, path, compression, shard_func, "asave").iterate() as iterator:
         async for _ in iterator:
             pass

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from aiodata.sinks._saving import saving
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,6 +56,8 @@ def save(
 
     Source: `tf.data.Dataset.save`.
     """
+    from aiodata.sinks._saving import saving  # here, for it imports what few programs need
+
     with saving(self, path, compression, shard_func, "save").iterate() as iterator:
         for _ in iterator:
             pass

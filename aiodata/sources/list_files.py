@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from aiodata.engine.block import Block
 from aiodata.engine.plan import UNKNOWN, Plan
@@ -34,8 +35,8 @@ def list_files(
     """Give the paths that match a pattern, or several, as bytes.
 
     The files are listed when the iteration begins, so their number is not known before. A state that was saved with
-    another number of files is refused. `*` and `?` do not cross folders, `*` matches folders and dot
-    files too; a path that two patterns match comes twice.
+    other files is refused. `*` and `?` do not cross folders, `*` matches folders and dot files too; a path that two
+    patterns match comes twice.
 
     Args:
         file_pattern: A glob pattern or a list of them.
@@ -92,9 +93,11 @@ def _matches(patterns: list[bytes]) -> list[bytes]:
     return sorted(found)
 
 
-async def _paths(run: Run, *, start: int | None, patterns: list[bytes]) -> AsyncIterator[Block[bytes]]:
+async def _paths(run: Run, *, start: list[int] | None, patterns: list[bytes]) -> AsyncIterator[Block[bytes]]:
     paths = await run.in_thread(_matches, patterns)
-    if start is not None and start != len(paths):
+    facts = [len(paths), crc32(b"\0".join(paths))]
+    if start is not None and start != facts:
+        now = "others" if start[0] == facts[0] else str(facts[0])
         names = ", ".join(os.fsdecode(pattern) for pattern in patterns)
-        raise StateError(f"list_files: {start} files matched {names} when the state was saved, now {len(paths)} do")
-    yield Block(Origin(partial(int, len(paths))), computed=paths, clean=True)
+        raise StateError(f"list_files: {start[0]} files matched {names} when the state was saved, now {now} do")
+    yield Block(Origin(lambda: facts), computed=paths, clean=True)

@@ -17,6 +17,7 @@ from aiodata.functions import as_error
 from aiodata.transforms._groups import Group, Mark, position
 from aiodata.transforms._held import frozen, held
 from aiodata.transforms._keys import as_key, integer, keyed
+from aiodata.transforms._made import check_made, stages_checksum, stages_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -120,6 +121,8 @@ class Grouping:
                 inner = self.resumed[1] if self.resumed is not None and self.resumed[0] == key else None
                 self.resumed = None
                 self._open(group, key, inner)
+        except StateError:
+            raise
         except Exception as error:
             before = self.read.count - (key is None)
             return Block.failed(error, Origin(partial(position, self.mark, before - self.mark.number, key)))
@@ -195,7 +198,7 @@ class Grouping:
         Args:
             group: The group.
             key: Its key, if the input has ended.
-            inner: Where to open it, and the state of its seed generators; None for the start.
+            inner: Where to open it, the state of its seed generators, what tells it from others; None for the start.
         """
         count = len(group.elements)
         elements = held(self.parent, "group", frozen(group.elements), count, self.source.plan.element_spec)
@@ -206,12 +209,13 @@ class Grouping:
                 raise TypeError(f"reduce_func must give a Dataset, not {type(dataset).__name__}")
         except Exception as error:
             self._fail(error, group.number, group.origin, group.offset)
-        start, seeds = inner or (None, save_seeds(plan))
+        start, seeds, made = inner or (None, save_seeds(plan), stages_checksum(stages_of(plan)))
         if inner is not None:
+            check_made(plan, made, self.label)
             owners = seed_owners(plan)
             for owner, state in zip(owners, seeds, strict=True):
                 owner.restore(self.run.restored, state)
-        place = partial(position, self.mark, self.read.count - self.mark.number, key, seeds)
+        place = partial(position, self.mark, self.read.count - self.mark.number, key, [seeds, made])
         self.current = self.source.open_inner(plan, start), place
 
     # Positions

@@ -60,7 +60,7 @@ class Mark:
 
 
 def position(
-    mark: Mark, pulls: int, ended: int | None, seeds: list[Any] | None = None, here: Callable[[], Any] | None = None
+    mark: Mark, pulls: int, ended: int | None, made: list[Any] | None = None, here: Callable[[], Any] | None = None
 ) -> dict[str, Any]:
     """Give a position as JSON.
 
@@ -68,7 +68,8 @@ def position(
         mark: What was held some time before.
         pulls: How many elements have been read since. The last of them made a group full, if one is being given.
         ended: At the input's end, the key of the group whose turn it is.
-        seeds: The seed generators of the dataset that is being given, as they were before it was opened.
+        made: Of the dataset that is being given, the seed generators as they were before it was opened, and what tells
+            it from others.
         here: Gives the cursor in that dataset; None if it has not been opened.
     """
     return {
@@ -77,5 +78,5 @@ def position(
         "held": mark.held,
         "pulls": pulls,
         "ended": ended,
-        "inner": None if here is None else [here(), seeds],
+        "inner": None if here is None or made is None else [here(), *made],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
@@ -12,6 +11,7 @@ from aiodata.engine.plan import load_seeds, plan_of, save_seeds, seed_owners
 from aiodata.engine.position import cursor, locate
 from aiodata.errors import StateError
 from aiodata.functions import as_error, call
+from aiodata.transforms._made import check_made, stages_checksum, stages_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -96,16 +96,7 @@ def saved_mark(mark: Any) -> Any:
     if mark is None:
         return None
     outer, inner, seeds, stages = mark
-    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds, _checksum(stages)]
-
-
-def _stages_of(plan: Plan) -> tuple[str, ...]:
-    """Give the names and arguments of a dataset's stages."""
-    return tuple([text for stage in plan.walk() for text in (stage.name, stage.detail)])
-
-
-def _checksum(stages: tuple[str, ...]) -> int:
-    return crc32(repr(stages).encode("utf-8", "surrogatepass"))
+    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds, stages_checksum(stages)]
 
 
 class _Owners:
@@ -176,7 +167,7 @@ class Inputs:
             load_seeds(plan, seeds)
         seeds = save_seeds(plan) or None
         outer = (chunk.origin, chunk.offset)
-        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds, _stages_of(plan))
+        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds, stages_of(plan))
         if seeds is not None:
             reader.owners = self._note(plan, outer)
         return reader
@@ -215,11 +206,7 @@ class Inputs:
         outer, inner, seeds, stages = saved
         chunk = await self._read_again(outer)
         plan = self._made(chunk)
-        if inner is not None and stages != _checksum(_stages_of(plan)):
-            raise StateError(
-                f"the state is of another pipeline: in {self.label}, the function made another dataset; now its stages "
-                f"are {', '.join(stage.label for stage in plan.walk())}"
-            )
+        check_made(plan, stages, self.label)
         self.reopened.append((outer, plan))
         return self._open(chunk, plan, inner, seeds)
 

@@ -13,6 +13,7 @@ from aiodata.engine.job import stop_all
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.unordered import Log, piece_of
 from aiodata.engine.workers import all_of
+from aiodata.errors import StateError
 from aiodata.transforms._cycle import Cycle
 from aiodata.transforms._inputs import Inputs, Reader, saved_mark
 
@@ -161,7 +162,7 @@ class _Failed:
         self.failure = failure
 
     def mark(self) -> Any:
-        return self.outer, None, None
+        return self.outer, None, None, ()
 
 
 class _AsReady:

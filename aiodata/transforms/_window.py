@@ -8,7 +8,6 @@ of elements given since: reading the input again from the oldest of them builds 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,11 @@ from aiodata.engine.block import Block, Failure, Tally, pull, resumable
 from aiodata.engine.position import Origin
 from aiodata.engine.skipped import Skipped
 from aiodata.shuffle_ring import ShuffleRing
+from aiodata.transforms._window_reads import Reads
 from aiodata.transforms._window_store import ColumnStore, Given, RowStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
@@ -34,18 +34,6 @@ PORTION = 4096
 """Elements that are drawn at a time from what is computed."""
 
 _ListIterator: type[Any] = type(iter([]))
-
-
-class _Read:
-    """A block of the input: the number of its first element, and where it came from; it does not hold elements."""
-
-    __slots__ = ("first", "here", "offset", "place")
-
-    def __init__(self, first: int, block: Block[Any]) -> None:
-        self.first = first
-        self.here = block.here()
-        self.place = block.origin.place
-        self.offset = block.offset
 
 
 class Window:
@@ -69,11 +57,13 @@ class Window:
         self.store: RowStore | ColumnStore | None = None
         self.next = 0
         """Number of the next pull."""
-        self.reads: list[_Read] = []
+        self.reads = Reads()
         self.given = Given()
         """Numbers of the elements given since the snapshot."""
         self.origin: Origin | None = None
         self.pace = Tally(1)
+        self.promised: list[Any] | None = None
+        """The number of an element that had been read when a state was saved, and its place."""
 
     def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         """Give the elements from the epoch's start, or from a saved position, whose input is opened at once.
@@ -85,7 +75,7 @@ class Window:
     async def _elements(self, start: Any, opened: AsyncIterator[Block[Any]] | None) -> AsyncIterator[Block[Any]]:
         blocks = self.source.open() if opened is None else opened
         if start is not None:
-            self.next = start["first"]
+            self.next, self.promised = start["first"], start["read"]
             rest = await self._restore(blocks, start)
             if rest is not None:
                 async with aclosing(self._through(rest)) as given:
@@ -95,6 +85,7 @@ class Window:
             async with aclosing(self._through(block)) as given:
                 async for out in given:
                     yield out
+        self._check_promise()
         while len(self.ring):
             self._snapshot_if_due()
             yield self._give(self.ring.drain(min(len(self.ring), PORTION)))
@@ -112,12 +103,22 @@ class Window:
         ids, words = self.ring.snapshot()
         numbers = ids if self.store is None else self.store.numbers(ids)
         oldest = int(numbers.min()) if len(numbers) else self.next
-        keep = max(0, bisect_right(self.reads, oldest, key=lambda read: read.first) - 1)
-        self.reads = self.reads[keep:]
+        self.reads = self.reads.since(oldest)
         self.given = Given()
-        first = self.reads[0] if self.reads else None
-        saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, first)
+        saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, self.reads)
         self.origin = Origin(saved, partial(_place, self.given, self.reads))
+
+    def _note(self, block: Block[Any]) -> None:
+        """Note where a block came from."""
+        self.reads.note(self.next, block)
+        if self.promised is not None and self.next >= self.promised[0]:
+            self._check_promise()
+
+    def _check_promise(self) -> None:
+        """Make sure that what a saved state had read has been read again, and nothing else in its place."""
+        if self.promised is not None:
+            (number, place), self.promised = self.promised, None
+            self.reads.check(number, place, self.next)
 
     async def _restore(self, blocks: AsyncIterator[Block[Any]], start: Any) -> Block[Any] | None:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
@@ -127,7 +128,7 @@ class Window:
         found: dict[int, Any] = {}
         rest: Block[Any] | None = None
         while skipped.missing and (block := await anext(blocks, None)) is not None:
-            self.reads.append(_Read(self.next, block))
+            self._note(block)
             while skipped.missing and (elements := pull(block.rows(), min(skipped.missing, 256))):
                 for element in elements:
                     if self.next in wanted:
@@ -143,7 +144,7 @@ class Window:
         self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
         if rest is None:
             return None
-        taken = self.next - self.reads[-1].first
+        taken = self.next - self.reads.last(0)
         length = None if rest.length is None else rest.length - taken
         return Block(rest.origin, rest.offset + taken, rows=rest.rows(), length=length)
 
@@ -158,7 +159,7 @@ class Window:
             body = block.rows()
             # A list's iterator gives what has been computed, and no errors.
             computed = block.length is not None and (computed or type(body) is _ListIterator)
-        self.reads.append(_Read(self.next, block))
+        self._note(block)
         self._snapshot_if_due()
         if computed:
             for given in self._in_bulk(body, block.length or 0):
@@ -274,8 +275,9 @@ class Window:
             self.store = RowStore({})
 
 
-def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, first: _Read | None) -> dict[str, Any]:
-    begin = following if first is None else first.first
+def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, reads: Reads) -> dict[str, Any]:
+    begin = reads.first(following)
+    last = reads.last(following)
     return {
         "pair": list(pair),
         "seeds": seeds,
@@ -283,14 +285,11 @@ def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, f
         "words": words,
         "first": begin,
         "next": following,
-        "source": None if first is None else first.here(),
+        "source": reads.here(),
+        "read": [last, reads.place(last)],
     }
 
 
-def _place(given: Given, reads: list[_Read], offset: int) -> str | None:
+def _place(given: Given, reads: Reads, offset: int) -> str | None:
     number = given.number(offset)
-    if number is None:
-        return None
-    read = reads[bisect_right(reads, number, key=lambda read: read.first) - 1]
-    place: Callable[[int], str | None] = read.place
-    return place(read.offset + number - read.first)
+    return None if number is None else reads.place(number)

@@ -12,7 +12,6 @@ from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.position import Origin
 from aiodata.spec import same
 from aiodata.structure import PLAIN, unshared
-from aiodata.transforms._cache_file import FileStore, cached_in_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
@@ -66,8 +65,13 @@ def cache(self: Dataset[T], filename: str | os.PathLike[str] = "", name: str | N
     if not isinstance(filename, (str, bytes, os.PathLike)):
         raise TypeError(f"cache: filename must be a path, not {type(filename).__name__}")
     path = os.fsdecode(filename)
-    store: Any = FileStore(os.path.abspath(path)) if path else _Store()
-    stage: Any = partial(cached_in_file if path else _cache, store=store)
+    store: Any = _Store()
+    stage: Any = partial(_cache, store=store)
+    if path:
+        from aiodata.transforms._cache_file import FileStore, cached_in_file  # takes a while to import
+
+        store = FileStore(os.path.abspath(path))
+        stage = partial(cached_in_file, store=store)
     detail = os.path.basename(path)  # the folder may be another one where a state is restored
     return self.then("cache", stage, detail=detail, count=_itself, spec=same, seeds=store, title=name)
 

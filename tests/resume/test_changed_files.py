@@ -368,6 +368,27 @@ def test_chains_notice(kept: int, chain: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 5])
+@pytest.mark.parametrize("size", [3, 12, 100])
+def test_a_shuffle_notices_a_file_between_those_that_it_reads_again(size: int, kept: int, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in "abc"]
+    for file in files:
+        write_lines(file, FIRST)
+    paths = list(map(str, files))
+    ds = TextLineDataset(paths).map(lambda line: line).shuffle(size, seed=1)
+    straight, states = drive("sync", along(ds, "sync"))
+    write_lines(files[1], FIRST[:kept])
+    refused = 0
+    for number, state in enumerate(states):
+        found = drive("sync", part(ds, "sync", state))[0]
+        if isinstance(found[-1] if found else None, StateError):
+            assert any(path in str(found[-1]) for path in paths)
+            refused += 1
+        else:  # it has come to the file as it is now
+            assert sorted([*straight[:number], *found, *lines(FIRST[kept:]).splitlines()]) == sorted(straight)
+    assert refused >= 3
+
+
+@pytest.mark.parametrize("kept", [0, 5])
 def test_a_state_of_a_restored_run_notices_too(kept: int, tmp_path: Path) -> None:
     files = Files(READERS["text"], tmp_path, both)
     for number in range(1, 7):

@@ -62,15 +62,18 @@ def test_a_file_whose_lines_begin_elsewhere_is_reported(tmp_path: Path, monkeypa
         list(CHAINS["lines"](str(path)).iterate(state))
 
 
-def test_another_number_of_files_is_reported(tmp_path: Path) -> None:
+def test_other_files_are_reported(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text("1\n2\n")
     ds = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
     with ds.iterate() as iterator:
         next(iterator)
         state = iterator.state_dict()
-    (tmp_path / "c").unlink()
-    with pytest.raises(StateError, match="3 files matched"):
+    (tmp_path / "c").rename(tmp_path / "d")
+    with pytest.raises(StateError, match=r"3 files matched .* now others do"):
+        list(ds.iterate(state))
+    (tmp_path / "d").unlink()
+    with pytest.raises(StateError, match=r"3 files matched .* now 2 do"):
         list(ds.iterate(state))
 
 

@@ -365,6 +365,51 @@ def test_queries_are_told_apart(tmp_path: Path) -> None:
     check_refused("from_sql", query({"n": 1}), query({"n": 1}, key="n"))
 
 
+@pytest.mark.parametrize(
+    ("calls", "deterministic", "cycle"), [(None, None, 1), (None, None, 2), (2, None, 2), (2, False, 2)]
+)
+def test_a_function_that_makes_another_dataset_is_refused(calls: Any, deterministic: Any, cycle: int) -> None:
+    skipped = 1
+
+    def some(x: Any) -> Dataset[Any]:
+        return Dataset.range(100 * x, 100 * x + 50).skip(skipped)
+
+    def make() -> Dataset[Any]:
+        ds = Dataset.range(4).interleave(some, cycle, num_parallel_calls=calls, deterministic=deterministic)
+        return ds.shuffle(3, seed=1)
+
+    begun, state = drive("async", part(make(), "async", None, 9))
+    rest = drive("async", part(make(), "async", state))[0]
+    assert sorted(begun + rest) == [100 * x + n for x in range(4) for n in range(1, 50)]
+    skipped = 2
+    message = r"in interleave\(some\), the function made another dataset; now its stages are range\(.*\), skip\(2\)"
+    with pytest.raises(StateError, match=message):
+        drive("async", read_on(make(), state))
+
+
+@pytest.mark.parametrize("windows", [5, 100])
+def test_a_function_that_makes_another_dataset_of_a_group_is_refused(windows: int) -> None:
+    size = 2
+
+    def batched(key: Any, window: Dataset[Any]) -> Dataset[Any]:
+        return window.batch(size)
+
+    def make() -> Dataset[Any]:
+        return Dataset.range(20).group_by_window(lambda x: x % 2, batched, windows)
+
+    begun, state = drive("sync", part(make(), "sync", None, 1))
+    assert_same(begun + drive("sync", part(make(), "sync", state))[0], drive("sync", part(make(), "sync"))[0])
+    size = 3
+    message = r"in group_by_window\(<lambda>\), the function made another dataset; now its stages are .*batch\(3\)"
+    with pytest.raises(StateError, match=message), make().iterate(state) as iterator:
+        next(iterator)
+
+
+async def read_on(ds: Dataset[Any], state: Any) -> None:
+    async with ds.iterate(state) as iterator:
+        await anext(iterator)
+
+
 def double(x: Any) -> Any:
     return x * 2
 

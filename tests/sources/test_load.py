@@ -121,7 +121,7 @@ def test_waits_if_it_is_told_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         if len(slept) == 3:
             Dataset.range(3).save(path)
 
-    monkeypatch.setattr("aiodata.sources.load.time.sleep", sleep)
+    monkeypatch.setattr("aiodata.sources._loading.time.sleep", sleep)
     assert_same(to_list(Dataset.load(path, wait=True)), i64(0, 1, 2))
     assert len(slept) == 3
 
