@@ -384,7 +384,7 @@ STAGES |= {f"endless, {name}": partial(endless, name) for name in LASTING}
 
 
 REMEMBERING = ("shuffle", "cache", "random", "files", "sample", "choose", "zip", "flat_map", "interleave")
-REOPENING = ("repeat", "cardinality, right", "endless", "epochs", "itself", "concatenate", "sample", "choose", "resample")
+REOPENING = ("repeat", "right", "endless", "epochs", "itself", "concatenate", "sample", "choose", "resample")
 
 
 def _has(name: str, words: tuple[str, ...]) -> bool:
@@ -411,8 +411,8 @@ class Chain(NamedTuple):
         """Tell whether the reference knows what comes.
 
         Cardinalities behind `unbatch` are not followed, but fill a cache and refuse a shard. And a look-ahead that is
-        left early may have drawn seeds and filled caches for a pass that comes later, or not. Rows of arrays of any shape
-        are rows of their own to the reference, which `rebatch` does not put together again as they were.
+        left early may have drawn seeds and filled caches for a pass that comes later, or not. Rows of arrays of any
+        shape are rows of their own to the reference, which `rebatch` does not put together again as they were.
         """
         names = [name for name, _ in self.stages]
         if "ragged_batch" in names and any("rebatch" in name for name in names[names.index("ragged_batch") :]):

@@ -77,13 +77,18 @@ class ElementArchive:
                 raise ValueError("this is no archive of elements")
             if index["version"] != VERSION:
                 raise ValueError(f"the version {index['version']} of the format is not known; {VERSION} is")
-            self.count, self.compression, self.extra = index["count"], index["compression"], index["extra"]
+            self.count, self.compression, self.extra = index["count"], index["compression"], {**index["extra"]}
             self.spec = spec_of_json(index["spec"])
             layouts = list(map(layout_of, index["layouts"]))
             self._layouts = [layouts[number] for _, number in index["chunks"]]
             self.starts = [start for start, _ in index["chunks"]]
             lengths = np.diff([*self.starts, self.count])
-            if self.starts[:1] != [0][: self.count] or (lengths < 1).any() or (lengths > LARGEST_CHUNK).any():
+            if (
+                not isinstance(self.extra, dict)
+                or self.starts[:1] != [0][: self.count]
+                or (lengths < 1).any()
+                or (lengths > LARGEST_CHUNK).any()
+            ):
                 raise ValueError("the chunks do not follow each other")
 
     def find(self, element: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import DataError
+from aiodata.formats.element_layouts import spec_json
 from aiodata.sources._saved import read_saved
 from aiodata.spec import generalized, spec_text
 from aiodata.storage.saved_dataset import read_manifest
@@ -39,6 +40,7 @@ def loaded(
 ) -> Dataset[Any]:
     """Do as `load`."""
     folder = os.fsdecode(path)
+    spec_json(element_spec)  # so that its named tuples are the ones that elements of such a class come back as
     while True:
         try:
             saved = read_manifest(folder)

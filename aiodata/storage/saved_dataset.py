@@ -103,8 +103,8 @@ def read_manifest(path: str) -> SavedDataset:
             raise ValueError("the manifest's checksum is another one")
         shards = tuple((str(shard), int(count)) for shard, count in facts["shards"])
         names = [TOKEN.fullmatch(facts["token"]), *[_SHARD.fullmatch(shard) for shard, _ in shards]]
-        if None in names:
-            raise ValueError("a name in the manifest is none of a file of a saved dataset")
+        if None in names or any(count < 0 for _, count in shards):
+            raise ValueError("what the manifest says of its files cannot be")
         return SavedDataset(path, facts["token"], facts["compression"], shards, spec_of_json(facts["spec"]))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, StateError) as error:
         raise CorruptRecordError(str(error) or type(error).__name__, name) from error

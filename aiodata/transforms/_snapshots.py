@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.columns import freeze
 from aiodata.engine.block import Block, Failure, Tally
+from aiodata.functions import name_of
 from aiodata.sinks.fingerprint import fingerprint
 from aiodata.sources._saved import read_saved
 from aiodata.storage.saved_dataset import MANIFEST
@@ -37,7 +38,7 @@ def snapshotted(
 ) -> Dataset[Any]:
     """Do as `snapshot`."""
     check_shard_func(shard_func, "snapshot")
-    place = _Place(os.fsdecode(path), partial(fingerprint, self))
+    place = _Place(os.fsdecode(path), cache(partial(fingerprint, self)))
     spec = self.plan.element_spec()
     reader = read_saved(type(self), place.folder, _any, reader_func, "snapshot", shard_func is not None, spec)
     stage = partial(
@@ -50,7 +51,7 @@ def snapshotted(
         "snapshot",
         stage,
         inputs=[self.plan, reader],
-        detail=repr(place.path),
+        detail=repr(place.path) + ("" if shard_func is None else f", shard_func={name_of(shard_func)}"),
         count=lambda count, _: count,
         spec=lambda spec, _: spec,
         waits=True,
@@ -71,7 +72,7 @@ class _Place:
 
     Args:
         path: The folder for all pipelines.
-        fingerprint: Gives the pipeline's number.
+        fingerprint: Gives the pipeline's number, always the same one.
     """
 
     def __init__(self, path: str, fingerprint: Callable[[], int]) -> None:
@@ -79,13 +80,10 @@ class _Place:
         self.is_ahead = False
         """Whether there may be a snapshot, but was none when the state was saved that is being restored."""
         self._fingerprint = fingerprint
-        self._folder: str | None = None
 
     def folder(self) -> str:
-        """Give the pipeline's folder; working that out takes a while where there is much data in memory."""
-        if self._folder is None:
-            self._folder = os.path.join(self.path, f"{self._fingerprint():016x}")
-        return self._folder
+        """Give the pipeline's folder; the first time takes a while where there is much data in memory."""
+        return os.path.join(self.path, f"{self._fingerprint():016x}")
 
     def is_there(self) -> bool:
         """Tell whether there is a snapshot."""
@@ -102,6 +100,10 @@ class _Place:
     def restore(self, restored: set[int], saved: bool) -> None:
         """Do as `load`."""
         self.load(saved)
+
+    def __copy__(self) -> _Place:
+        """Give the same place, for a copy of the pipeline."""
+        return _Place(self.path, self._fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out of fingerprints what has been worked out."""

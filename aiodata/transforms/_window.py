@@ -111,14 +111,15 @@ class Window:
     def _note(self, block: Block[Any]) -> None:
         """Note where a block came from."""
         self.reads.note(self.next, block)
-        if self.promised is not None and self.next >= self.promised[0]:
+        if self.promised is not None and self.next > self.promised[0]:
             self._check_promise()
 
     def _check_promise(self) -> None:
         """Make sure that what a saved state had read has been read again, and nothing else in its place."""
         if self.promised is not None:
             (number, place), self.promised = self.promised, None
-            self.reads.check(number, place, self.next)
+            self.reads.read = self.next
+            self.reads.check(number, place)
 
     async def _restore(self, blocks: AsyncIterator[Block[Any]], start: Any) -> Block[Any] | None:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
@@ -189,6 +190,7 @@ class Window:
                 self.store.elements[self.next] = element
                 self.ring.push(self.next)
                 self.next += 1
+            self.reads.read = self.next
             if failure is not None:
                 offset = len(self.given)
                 self.given.singly().append(self.next)
@@ -198,7 +200,7 @@ class Window:
     def _exchanged(self, rows: Iterator[Any]) -> Iterator[Any]:
         """Give an element for each one that is read; the window is full at the start and whenever one is given."""
         assert isinstance(self.store, RowStore)
-        elements, ring, given = self.store.elements, self.ring, self.given.singly()
+        elements, ring, given, reads = self.store.elements, self.ring, self.given.singly(), self.reads
         push, pop = ring.push, ring.pop
         number = self.next
         try:
@@ -210,6 +212,7 @@ class Window:
                     break
                 else:
                     return
+            reads.read = number
             out = pop()
             given.append(out)
             yield elements.pop(out)
@@ -217,6 +220,7 @@ class Window:
                 elements[number] = element
                 push(number)
                 number += 1
+                reads.read = number
                 out = pop()
                 given.append(out)
                 yield elements.pop(out)
@@ -247,11 +251,13 @@ class Window:
             taken = min(room, length)
             ring.extend(store.add(body, 0, taken, self.next))
             self.next += taken
+            self.reads.read = self.next
         while taken < length:
             self._snapshot_if_due()
             stop = min(length, taken + PORTION)
             ids = store.add(body, taken, stop, self.next)
             self.next += stop - taken
+            self.reads.read = self.next
             taken = stop
             yield self._give(ring.advance(ids))
 
@@ -277,7 +283,7 @@ class Window:
 
 def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, reads: Reads) -> dict[str, Any]:
     begin = reads.first(following)
-    last = reads.last(following)
+    last = reads.read - 1
     return {
         "pair": list(pair),
         "seeds": seeds,
@@ -286,7 +292,7 @@ def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, r
         "first": begin,
         "next": following,
         "source": reads.here(),
-        "read": [last, reads.place(last)],
+        "read": None if last < begin else [last, reads.place(last)],
     }
 
 

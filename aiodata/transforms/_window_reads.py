@@ -36,6 +36,8 @@ class Reads:
 
     def __init__(self, blocks: Sequence[_Read] = ()) -> None:
         self._blocks = list(blocks)
+        self.read = 0
+        """How many elements have been read in all, those before these blocks included."""
 
     def note(self, number: int, block: Block[Any]) -> None:
         """Note a block whose first element has a number."""
@@ -43,7 +45,9 @@ class Reads:
 
     def since(self, number: int) -> Reads:
         """Give those from the block on in which an element is."""
-        return Reads(self._blocks[max(0, self._find(number)) :])
+        later = Reads(self._blocks[max(0, self._find(number)) :])
+        later.read = self.read
+        return later
 
     def first(self, otherwise: int) -> int:
         """Give the number of the first element; without blocks, `otherwise`."""
@@ -64,18 +68,17 @@ class Reads:
         read = self._blocks[self._find(number)]
         return read.place(read.offset + number - read.first)
 
-    def check(self, number: int, saved: str | None, read: int) -> None:
+    def check(self, number: int, saved: str | None) -> None:
         """Make sure that an element that had been read when a state was saved has been read again.
 
         Args:
             number: Its number.
             saved: Its place.
-            read: How many elements have been read.
 
         Raises:
             StateError: There is another one in its place, or none.
         """
-        found = self.place(number) if read > number or read == number == self.last(-1) else None
+        found = self.place(number) if self.read > number else None
         if saved is not None and saved != found:
             raise StateError(
                 f"shuffle: {saved} had been read when the state was saved; reading again came to {found or 'the end'} "

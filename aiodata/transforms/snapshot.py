@@ -27,8 +27,9 @@ def snapshot(
     """Write the elements of the first complete pass to files, and give later passes from there, in any process.
 
     In the folder there is one for each pipeline, named by its `fingerprint()`: a pipeline whose functions, arguments or
-    data have changed writes anew, and one that is equal reads what any process has written. What the fingerprint cannot
-    see, such as the content of files, is not noticed. Nothing is removed when a pipeline changes.
+    data have changed writes anew, and one that is equal reads what any process has written. It is worked out once, when
+    the first iteration begins. What it cannot see, such as the content of files, is not noticed. Nothing is removed
+    when a pipeline changes.
 
     A pass is complete when the end was reached, or as many elements as the input is known to have; it is put in place
     at once, as `save` does it, and what is kept is what `save` keeps. A partial pass leaves nothing. Several passes at

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from aiodata import Dataset, TensorSpec
 from aiodata.errors import CorruptRecordError, DataError, StateError
-from aiodata.storage.saved_dataset import MANIFEST, read_manifest
+from aiodata.storage.saved_dataset import MANIFEST, SavedDataset, manifest_of, read_manifest
 from tests.programs import arr, assert_gives, assert_same, i64, nested, nested_rows, outcomes, pull_all, to_list
 from tests.resume.saving import FACES, along, check_rest, drive, part
 
@@ -152,6 +152,26 @@ def test_elements_with_nothing_in_common_have_no_spec(path: Path) -> None:
     assert Dataset.load(path, TensorSpec((), object)).element_spec == TensorSpec((), object)
 
 
+def test_a_class_of_named_tuples_may_be_given(path: Path) -> None:
+    code = """
+import sys
+from typing import NamedTuple
+from aiodata import Dataset
+class Box(NamedTuple):
+    left: int
+Dataset.range(2).map(Box).save(sys.argv[1])
+"""
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+
+    class Box(NamedTuple):
+        left: Any
+
+    Box.__module__, Box.__qualname__ = "__main__", "Box"
+    spec = Box(TensorSpec((), "int64"))
+    assert_same(to_list(Dataset.load(path, spec)), [Box(x) for x in i64(0, 1)])
+    assert Dataset.load(path).element_spec == spec
+
+
 # Replaced
 
 
@@ -236,12 +256,11 @@ def test_a_damaged_manifest_is_an_error_at_once(path: Path, change: Any, message
 
 
 def test_a_manifest_cannot_name_files_elsewhere(path: Path) -> None:
-    from aiodata.storage.saved_dataset import SavedDataset, manifest_of
-
     path.mkdir()
-    for token, shard in (("..", "00000000.npz"), ("elements-0123456789abcdef", "../00000000.npz")):
-        (path / MANIFEST).write_bytes(manifest_of(SavedDataset(str(path), token, "", ((shard, 3),), None)))
-        with pytest.raises(CorruptRecordError, match="a name in the manifest"):
+    token, shard = "elements-0123456789abcdef", "00000000.npz"
+    for wrong in (("..", (shard, 3)), (token, ("../" + shard, 3)), (token, (shard, -1))):
+        (path / MANIFEST).write_bytes(manifest_of(SavedDataset(str(path), wrong[0], "", (wrong[1],), None)))
+        with pytest.raises(CorruptRecordError, match="what the manifest says of its files cannot be"):
             read_manifest(str(path))
 
 

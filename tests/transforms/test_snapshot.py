@@ -214,6 +214,14 @@ def test_other_processes_read_it(path: Path) -> None:
     assert run() == b"[0, 1, 2, 3]\n"
 
 
+def test_parts_of_a_split_share_it(path: Path) -> None:
+    ds, seen = counted(Dataset.range(9))
+    parts = ds.snapshot(path).split([0.5, 0.5], seed=1)
+    found = [[int(x) for x in part] for part in parts for _ in range(2)]
+    assert found[0] == found[1] and found[2] == found[3] and sorted(found[0] + found[2]) == list(range(9))  # noqa: PT018
+    assert seen == list(range(9))
+
+
 # Shards
 
 
