@@ -44,7 +44,7 @@ def cursor_of(state: Any, plan: Plan) -> Cursor | None:
         raise StateError(f"the state is of another pipeline: {differs}")
     position, seeds = state["position"], state["seeds"]
     owners = sum(stage.seeds is not None for stage in plan.walk())
-    if not (position is None or (isinstance(position, list) and len(position) == 2)):
+    if not (position is None or (isinstance(position, list) and len(position) in (2, 3))):
         raise StateError(f"this is not a saved state: its position is {position!r:.80}")
     if not isinstance(seeds, list) or len(seeds) != owners:
         raise StateError(f"this is not a saved state: its seeds are {seeds!r:.80}")

@@ -83,12 +83,7 @@ class ElementArchive:
             self._layouts = [layouts[number] for _, number in index["chunks"]]
             self.starts = [start for start, _ in index["chunks"]]
             lengths = np.diff([*self.starts, self.count])
-            if (
-                not isinstance(self.extra, dict)
-                or self.starts[:1] != [0][: self.count]
-                or (lengths < 1).any()
-                or (lengths > LARGEST_CHUNK).any()
-            ):
+            if self.starts[:1] != [0][: self.count] or (lengths < 1).any() or (lengths > LARGEST_CHUNK).any():
                 raise ValueError("the chunks do not follow each other")
 
     def find(self, element: int) -> tuple[int, int]:

@@ -127,7 +127,7 @@ class _Encoder:
         self._check_dtype(first, path)
         if kind is np.ndarray:
             return self._arrays(rows, path)
-        values: Any = stack_leaf(rows, None) if first.dtype.kind in "biufc" else np.array(rows, first.dtype)
+        values: Any = stack_leaf(rows, None) if first.dtype.kind in "biufc" else np.array(list(rows), first.dtype)
         return Leaf("scalar", (self._add(path, "", values),), spec=spec_of(first))
 
     def _nothing(self, x: Any, path: Path, count: int) -> Leaf:

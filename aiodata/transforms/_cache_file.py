@@ -14,25 +14,22 @@ from typing import TYPE_CHECKING, Any
 from aiodata.columns import freeze
 from aiodata.engine.block import Block, Failure, Tally
 from aiodata.engine.position import Origin
-from aiodata.engine.run import BREATH_SECONDS
 from aiodata.engine.state import describe, difference
 from aiodata.errors import DataError
 from aiodata.formats.element_archive import ElementArchive
 from aiodata.formats.element_archive_writer import ElementArchiveWriter
 from aiodata.storage.atomic import AtomicFile
 from aiodata.structure import unshared
+from aiodata.transforms._saving import portions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.engine.plan import Plan
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
 
 __all__ = ["FileStore", "cached_in_file"]
-
-PORTION = 256
-"""Elements that are computed at a time to be written."""
 
 
 class FileStore:
@@ -169,7 +166,7 @@ async def _filling(
         await run.in_thread(filling.open)
         async for block in blocks:
             filling.begin(block.here())
-            for portion in _portions(block, limit):
+            for portion in portions(block, limit):
                 await run.in_thread(filling.keep, portion)
                 position = partial(_position, filling.begun, seen, with_errors)
                 given = portion.moved(block.origin.within(position, portion.offset))
@@ -190,17 +187,6 @@ async def _filling(
         await run.in_thread(filling.finish)
     finally:
         await run.in_thread(filling.discard)
-
-
-def _portions(block: Block[Any], limit: Tally) -> Iterator[Block[Any]]:
-    """Compute a block's elements, some at a time; columns stay whole."""
-    if block.columns is not None and block.length is not None:
-        columns = freeze(block.sliced(0, block.length).columns)
-        yield Block(block.origin, block.offset, columns=columns, length=block.length)
-        return
-    while (portion := block.chunk(limit.count, BREATH_SECONDS)) is not None:
-        limit.count = min(2 * limit.count, PORTION)
-        yield portion
 
 
 def _good(elements: list[Any]) -> list[Any]:
@@ -245,7 +231,7 @@ class _Filling:
             return
         if portion.computed is None:
             self._kept += portion.length or 0
-            self._writer.write_columns(portion.columns)
+            self._writer.write_columns(freeze(portion.columns))
         else:
             elements = [unshared(freeze(element)) for element in _good(portion.computed)]
             self._kept += len(elements)

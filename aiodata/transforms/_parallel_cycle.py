@@ -133,8 +133,11 @@ class _InputsAhead:
 
     async def aclose(self) -> None:
         """End all tasks."""
-        openers = [] if self._opener is None else [self._opener]
-        await stop_all([*openers, *self._jobs.values()])
+        # The opener first: until it has ended it may start another one.
+        await all_of([*([] if self._opener is None else [self._opener.stop]), self._stop_reading])
+
+    async def _stop_reading(self) -> None:
+        await stop_all([*self._jobs.values()])
         self._jobs.clear()
 
     async def _fill(self, channel: Channel, reader: Reader) -> None:
@@ -217,7 +220,7 @@ class _AsReady:
                     ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
                     yield self._deliver(part, partial(_piece, mark, part.length or 0))
         finally:
-            await all_of([self.ahead.aclose, *([] if self.opener is None else [self.opener.stop])])
+            await all_of([*([] if self.opener is None else [self.opener.stop]), self.ahead.aclose])
 
     def _deliver(self, block: Block[Any], piece: Callable[[], Any]) -> Block[Any]:
         marks = tuple(reader.mark() for reader in self.open.values())

@@ -32,6 +32,7 @@ KINDS: list[Any] = [
     SparseTensor(arr([[0], [2]]), arr([1.5, 2.5], np.float32), arr([3])),
     np.array([(1, 2.5), (3, np.nan)], [("a", ">i2"), ("b", "f8")]),
     np.array([(1, [2, 3])], [("a", "i1"), ("b", "<u4", (2,))])[0],
+    (np.array([(1, [2, 3])], [("a", "i1"), ("b", "<u4", (2,))])[0], {"x": np.datetime64("2020", "Y")}),
 ]
 """An element of each kind of value, and of each kind of structure."""
 

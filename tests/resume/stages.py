@@ -544,6 +544,13 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "group_by_window: async inside": lambda _: Dataset.range(9).group_by_window(
         lambda x: x % 2, lambda key, group: group.map(awaited), 3
     ),
+    "interleave: of a shuffled parallel one": lambda path: (
+        Dataset.list_files(f"{path}/*.txt", seed=3)
+        .interleave(lines_of, 2, 2, num_parallel_calls=2)
+        .shuffle(3, seed=1)
+        .map(len)
+        .interleave(few, 1, 2)
+    ),
     "interleave: of a parallel one": lambda path: (
         Dataset.list_files(f"{path}/*.txt", shuffle=False)
         .interleave(lines_of, 3, 2, num_parallel_calls=1)
