@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, Failure, Tally
 from aiodata.engine.plan import INFINITE
+from aiodata.engine.position import Origin
 from aiodata.transforms._saving import Saving, check_compression, check_shard_func, portions
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from aiodata.engine.source import Source
 
 __all__ = ["saving"]
+
+SIGN_SECONDS = 0.05
+"""How often an empty block is given: a thread that waits for one all the time may not notice a Ctrl-C."""
 
 
 def saving(
@@ -48,7 +53,7 @@ def _save(run: Run, source: Source, *, start: Any, path: str, **how: Any) -> Asy
 
 
 async def _saved(run: Run, blocks: AsyncIterator[Block[Any]], saving: Saving, spec: Any) -> AsyncIterator[Block[Any]]:
-    limit = Tally(1)
+    limit, shown = Tally(1), monotonic()
     try:
         await saving.open()
         async for block in blocks:
@@ -58,8 +63,13 @@ async def _saved(run: Run, blocks: AsyncIterator[Block[Any]], saving: Saving, sp
                         element.open()
                 await saving.write(portion)
                 await run.breathe()
+                if monotonic() - shown > SIGN_SECONDS:
+                    yield Block(Origin(_nothing), rows=iter(()), length=0)
+                    shown = monotonic()
         await saving.commit(spec, replace=True)
     finally:
         await saving.discard()
-    return
-    yield
+
+
+def _nothing() -> None:
+    """Give no position: a save begins anew."""

@@ -10,7 +10,7 @@ from aiodata.engine.draws import draw
 from aiodata.engine.plan import UNKNOWN
 from aiodata.random import Seeds, get_seed
 from aiodata.spec import same
-from aiodata.transforms._window import Window
+from aiodata.transforms._shuffle_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

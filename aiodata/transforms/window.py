@@ -9,7 +9,7 @@ from aiodata.checks import check_integer
 from aiodata.engine.plan import INFINITE, UNKNOWN
 from aiodata.spec import DatasetSpec
 from aiodata.structure import map_structure
-from aiodata.transforms._sliding import Windows
+from aiodata.transforms._windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,8 +16,8 @@ from aiodata.engine.block import Block, Failure, Tally, pull, resumable
 from aiodata.engine.position import Origin
 from aiodata.engine.skipped import Skipped
 from aiodata.shuffle_ring import ShuffleRing
-from aiodata.transforms._window_reads import Reads
-from aiodata.transforms._window_store import ColumnStore, Given, RowStore
+from aiodata.transforms._shuffle_reads import Reads
+from aiodata.transforms._shuffle_store import ColumnStore, Given, RowStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -62,8 +62,6 @@ class Window:
         """Numbers of the elements given since the snapshot."""
         self.origin: Origin | None = None
         self.pace = Tally(1)
-        self.promised: list[Any] | None = None
-        """The number of an element that had been read when a state was saved, and its place."""
 
     def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         """Give the elements from the epoch's start, or from a saved position, whose input is opened at once.
@@ -75,7 +73,7 @@ class Window:
     async def _elements(self, start: Any, opened: AsyncIterator[Block[Any]] | None) -> AsyncIterator[Block[Any]]:
         blocks = self.source.open() if opened is None else opened
         if start is not None:
-            self.next, self.promised = start["first"], start["read"]
+            self.next, self.reads.promised = start["first"], start["read"]
             rest = await self._restore(blocks, start)
             if rest is not None:
                 async with aclosing(self._through(rest)) as given:
@@ -85,7 +83,7 @@ class Window:
             async with aclosing(self._through(block)) as given:
                 async for out in given:
                     yield out
-        self._check_promise()
+        self.reads.check(self.next)
         while len(self.ring):
             self._snapshot_if_due()
             yield self._give(self.ring.drain(min(len(self.ring), PORTION)))
@@ -108,19 +106,6 @@ class Window:
         saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, self.reads)
         self.origin = Origin(saved, partial(_place, self.given, self.reads))
 
-    def _note(self, block: Block[Any]) -> None:
-        """Note where a block came from."""
-        self.reads.note(self.next, block)
-        if self.promised is not None and self.next > self.promised[0]:
-            self._check_promise()
-
-    def _check_promise(self) -> None:
-        """Make sure that what a saved state had read has been read again, and nothing else in its place."""
-        if self.promised is not None:
-            (number, place), self.promised = self.promised, None
-            self.reads.read = self.next
-            self.reads.check(number, place)
-
     async def _restore(self, blocks: AsyncIterator[Block[Any]], start: Any) -> Block[Any] | None:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
         numbers = [start["first"] + distance for distance in start["window"]]
@@ -129,7 +114,7 @@ class Window:
         found: dict[int, Any] = {}
         rest: Block[Any] | None = None
         while skipped.missing and (block := await anext(blocks, None)) is not None:
-            self._note(block)
+            self.reads.note(self.next, block)
             while skipped.missing and (elements := pull(block.rows(), min(skipped.missing, 256))):
                 for element in elements:
                     if self.next in wanted:
@@ -160,7 +145,7 @@ class Window:
             body = block.rows()
             # A list's iterator gives what has been computed, and no errors.
             computed = block.length is not None and (computed or type(body) is _ListIterator)
-        self._note(block)
+        self.reads.note(self.next, block)
         self._snapshot_if_due()
         if computed:
             for given in self._in_bulk(body, block.length or 0):

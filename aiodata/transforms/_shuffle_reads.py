@@ -38,15 +38,23 @@ class Reads:
         self._blocks = list(blocks)
         self.read = 0
         """How many elements have been read in all, those before these blocks included."""
+        self.promised: Any = None
+        """The number of an element that had been read when a state was saved, and its place."""
 
     def note(self, number: int, block: Block[Any]) -> None:
-        """Note a block whose first element has a number."""
+        """Note a block whose first element has a number.
+
+        Raises:
+            StateError: As for `check`.
+        """
         self._blocks.append(_Read(number, block))
+        if self.promised is not None and number > self.promised[0]:
+            self.check(number)
 
     def since(self, number: int) -> Reads:
         """Give those from the block on in which an element is."""
         later = Reads(self._blocks[max(0, self._find(number)) :])
-        later.read = self.read
+        later.read, later.promised = self.read, self.promised
         return later
 
     def first(self, otherwise: int) -> int:
@@ -68,17 +76,19 @@ class Reads:
         read = self._blocks[self._find(number)]
         return read.place(read.offset + number - read.first)
 
-    def check(self, number: int, saved: str | None) -> None:
-        """Make sure that an element that had been read when a state was saved has been read again.
+    def check(self, read: int) -> None:
+        """Make sure that what a saved state had read has been read again, and nothing else in its place.
 
         Args:
-            number: Its number.
-            saved: Its place.
+            read: How many elements have been read.
 
         Raises:
-            StateError: There is another one in its place, or none.
+            StateError: Another element has come in the place of the one that was promised, or the end.
         """
-        found = self.place(number) if self.read > number else None
+        if self.promised is None:
+            return
+        (number, saved), self.promised = self.promised, None
+        found = self.place(number) if read > number else None
         if saved is not None and saved != found:
             raise StateError(
                 f"shuffle: {saved} had been read when the state was saved; reading again came to {found or 'the end'} "
