@@ -7,18 +7,19 @@ of the cursor. Reading on from there makes them again, and everybody else draws 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.plan import seed_owners
+from aiodata.engine.plan import load_seeds, seed_owners
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from aiodata.engine.block import Block
     from aiodata.engine.plan import Plan
     from aiodata.engine.run import Run
 
-__all__ = ["Draws", "draw"]
+__all__ = ["Draws", "as_then", "draw"]
 
 
 class _Draw:
@@ -116,7 +117,9 @@ def draw(run: Run, seeds: Any) -> tuple[tuple[int, int], list[int]]:
         accounts.append(account)
         account = account.above
     owner = _name(run, seeds)
-    again = next(filter(None, (each.next_again(owner) for each in accounts)), None)
+    again = None
+    if not run.as_then:
+        again = next(filter(None, (each.next_again(owner) for each in accounts)), None)
     pair, saved = seeds.take(None if again is None else again[2])
     run.root.drawn += 1
     for each in accounts:
@@ -124,6 +127,17 @@ def draw(run: Run, seeds: Any) -> tuple[tuple[int, int], list[int]]:
             each.made_again(again[0])
         each.note(run.root.drawn, owner, saved[2])
     return pair, saved
+
+
+@contextmanager
+def as_then(run: Run, plan: Plan, seeds: list[Any]) -> Iterator[None]:
+    """Open a pipeline from its start with its seed generators as they were then: these draws are made once more."""
+    load_seeds(plan, seeds)
+    before, run.as_then = run.as_then, True
+    try:
+        yield
+    finally:
+        run.as_then = before
 
 
 def _name(run: Run, seeds: Any) -> Any:

@@ -83,6 +83,8 @@ class Run:
         """Ends the run with the pull that may be under way; set by whoever pulls."""
         self.opening: Draws | None = None
         """The account of the place at which a stage is being opened."""
+        self.as_then = False
+        """Whether what is being opened draws as its seed generators are, and nothing again."""
         self.root: Run = parent.root if parent else self
         self.drawn = 0
         """How many seed pairs have been drawn in this run and its parts; kept by the root."""

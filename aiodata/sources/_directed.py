@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, resumable
-from aiodata.engine.plan import load_seeds, save_seeds, seed_owners
+from aiodata.engine.draws import as_then
+from aiodata.engine.plan import save_seeds, seed_owners
 from aiodata.engine.position import Origin, cursor
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def _open_as_then(run: Run, source: Source, saved: list[Any]) -> AsyncIterator[B
     """Open an input from its start with the seed generators as they were then, so that it draws the same pairs."""
     owners = seed_owners(source.plan)
     ahead = [owner.save() if id(owner) in run.restored else None for owner in owners]
-    load_seeds(source.plan, saved)
-    blocks = source.open()
+    with as_then(run, source.plan, saved):
+        blocks = source.open()
     for owner, state in zip(owners, ahead, strict=True):
         run.restored.add(id(owner))
         if state is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
-from aiodata.engine.plan import load_seeds, plan_of, save_seeds, seed_owners
+from aiodata.engine.draws import as_then
+from aiodata.engine.plan import plan_of, save_seeds, seed_owners
 from aiodata.engine.position import cursor, locate
 from aiodata.errors import StateError
 from aiodata.functions import as_error, call
@@ -163,11 +165,12 @@ class Inputs:
         return self._open(chunk, self._made(chunk))
 
     def _open(self, chunk: Block[Any], plan: Plan, start: Cursor | None = None, seeds: Any = None) -> Reader:
-        if seeds is not None and start is None:
-            load_seeds(plan, seeds)
-        seeds = save_seeds(plan) or None
+        unread = seeds is not None and start is None
+        with as_then(self.run, plan, seeds) if unread else nullcontext():
+            seeds = save_seeds(plan) or None
+            inner = self.source.open_inner(plan, start)
         outer = (chunk.origin, chunk.offset)
-        reader = Reader(outer, self.source.open_inner(plan, start), start, seeds, stages_of(plan))
+        reader = Reader(outer, inner, start, seeds, stages_of(plan))
         if seeds is not None:
             reader.owners = self._note(plan, outer)
         return reader

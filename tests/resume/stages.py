@@ -506,12 +506,12 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "cache: file": lambda files: nested(9).cache(files / "caches" / "nested").repeat(2),
     "cache: file, rows": lambda files: Dataset.range(9).map(rows).cache(files / "caches" / "rows"),
     "cache: file, shuffled": lambda files: (
-        Dataset.range(9).shuffle(4, seed=1).cache(files / "caches" / "shuffled").repeat(2)
+        Dataset.range(9).shuffle(4, 1, False).cache(files / "caches" / "shuffled").repeat(2)
     ),
     "snapshot": lambda path: nested(9).snapshot(path / "snapshots"),
     "snapshot: rows": lambda path: Dataset.range(9).map(rows).snapshot(path / "snapshots", "GZIP"),
     "snapshot: failing": lambda path: bad().snapshot(path / "snapshots").ignore_errors(),
-    "snapshot: shuffled": lambda path: Dataset.range(9).shuffle(4, seed=1).snapshot(path / "snapshots").repeat(3),
+    "snapshot: shuffled": lambda path: Dataset.range(9).shuffle(4, 1, False).snapshot(path / "snapshots").repeat(3),
     "concatenate": lambda _: Dataset.range(4).concatenate(rowed(3)).concatenate(bad(7)),
     "concatenate: shuffled": lambda _: Dataset.range(3).concatenate(Dataset.range(5).shuffle(3, seed=1)).repeat(2),
     "enumerate": lambda _: nested(7).enumerate(3),
