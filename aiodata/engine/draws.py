@@ -63,23 +63,26 @@ class Draws:
     Args:
         run: The run.
         above: The account of where the stage itself was opened, which has these draws too.
-        again: What `since` gave, to be drawn again.
     """
 
-    def __init__(self, run: Run, above: Draws | None, again: list[Any]) -> None:
+    def __init__(self, run: Run, above: Draws | None) -> None:
         self.last = _Draw(0, None, 0)
         """The last draw."""
         self.above = above
         self._run = run
+        self._again: list[list[Any]] = []
+        """What is to be drawn again: which one of the run's it was, whose, and its number."""
+
+    def draw_again(self, plan: Plan, saved: list[Any]) -> None:
+        """Have drawn again what `since` gave, when the input has been opened: opening drew what was drawn before.
+
+        Its seed generators are set behind that, so that nobody else draws it.
+        """
         self._again = [
             [nth + step * later, owner, number + step * higher]
-            for nth, owner, number, count, (later, higher) in again
+            for nth, owner, number, count, (later, higher) in saved
             for step in range(count)
         ]
-        """Which one of the run's it was, whose, and its number."""
-
-    def settle(self, plan: Plan) -> None:
-        """Set a pipeline's seed generators behind what is drawn again, so that nobody else draws it."""
         for seeds in seed_owners(plan) if self._again else ():
             owner = _name(self._run, seeds)
             numbers = [draw[2] for draw in self._again if draw[1] == owner]

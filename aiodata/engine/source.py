@@ -84,9 +84,10 @@ class Source:
         return blocks
 
     def _open_told(self, plan: Plan, start: Cursor | None) -> AsyncIterator[Block[Any]]:
-        draws = Draws(self.run, self.above, start[2] if start is not None and len(start) > 2 else [])
+        draws = Draws(self.run, self.above)
         blocks = self.run.open(plan, start, draws)
-        draws.settle(plan)
+        if start is not None and len(start) > 2:
+            draws.draw_again(plan, start[2])
         opener = Source(self.run, plan)  # so that the stage is closed before what it reads
         self.run.opened_by(opener, blocks)
         return self.run.own(draws.told(blocks), [opener])
