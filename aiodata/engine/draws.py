@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiodata.engine.plan import Plan
     from aiodata.engine.run import Run
 
-__all__ = ["Draws", "as_then", "draw"]
+__all__ = ["Draws", "as_then", "draw", "restore_seeds"]
 
 
 class _Draw:
@@ -28,33 +28,43 @@ class _Draw:
     Args:
         nth: Which one of the run's it is.
         owner: The place of the seed generator in the pipeline; for one that a function made, what names its stream.
-        number: The number of the pair that was drawn.
+        number: The number of the pair that was drawn; those of one generator only grow.
     """
 
-    __slots__ = ("next", "nth", "number", "owner")
+    __slots__ = ("next", "nth", "number", "opening", "owner")
 
     def __init__(self, nth: int, owner: Any, number: int) -> None:
         self.nth = nth
         self.owner = owner
         self.number = number
         self.next: _Draw | None = None
+        self.opening: list[_Draw] = []
+        """If it is the last one before an input's first element: all that were made for that."""
 
     def since(self) -> list[Any]:
-        """Give the draws after this one as JSON: runs `[nth, owner, number, count, steps]` of equal steps."""
+        """Give the draws after this one as JSON: runs `[nth, owner, number, count, steps]` of equal steps.
+
+        Behind an opening these are those of the opening too: a position that is the input's start makes them again.
+        """
         runs: list[list[Any]] = []
-        draw = self.next
-        while draw is not None:
-            last = runs[-1] if runs else None
-            if last is not None and draw.owner == last[1]:
-                done = last[3] - 1
-                step = [draw.nth - last[0] - done * last[4][0], draw.number - last[2] - done * last[4][1]]
-                if not done or step == last[4]:
-                    last[3:] = [last[3] + 1, step]
-                    draw = draw.next
-                    continue
-            runs.append([draw.nth, draw.owner, draw.number, 1, [0, 0]])
-            draw = draw.next
+        for draw in self.opening:
+            _append(runs, draw)
+        later = self.next
+        while later is not None:
+            _append(runs, later)
+            later = later.next
         return runs
+
+
+def _append(runs: list[list[Any]], draw: _Draw) -> None:
+    last = runs[-1] if runs else None
+    if last is not None and draw.owner == last[1]:
+        done = last[3] - 1
+        steps = [draw.nth - last[0] - done * last[4][0], draw.number - last[2] - done * last[4][1]]
+        if not done or steps == last[4]:
+            last[3:] = [last[3] + 1, steps]
+            return
+    runs.append([draw.nth, draw.owner, draw.number, 1, [0, 0]])
 
 
 class Draws:
@@ -63,49 +73,57 @@ class Draws:
     Args:
         run: The run.
         above: The account of where the stage itself was opened, which has these draws too.
+        again: What `since` gave, to be drawn again.
     """
 
-    def __init__(self, run: Run, above: Draws | None) -> None:
-        self.last = _Draw(0, None, 0)
-        """The last draw."""
+    def __init__(self, run: Run, above: Draws | None, again: list[Any]) -> None:
         self.above = above
         self._run = run
-        self._again: list[list[Any]] = []
-        """What is to be drawn again: which one of the run's it was, whose, and its number."""
-
-    def draw_again(self, plan: Plan, saved: list[Any]) -> None:
-        """Have drawn again what `since` gave, when the input has been opened: opening drew what was drawn before.
-
-        Its seed generators are set behind that, so that nobody else draws it.
-        """
+        self._last = _Draw(0, None, 0)
+        self._opening: list[_Draw] | None = []
+        """What has been drawn, as long as no element has been given."""
+        self._known: dict[str, int] = {}
+        """The number of each generator's last pair, whether drawn here or saved in a position."""
         self._again = [
-            [nth + step * later, owner, number + step * higher]
-            for nth, owner, number, count, (later, higher) in saved
+            (nth + step * later, owner, number + step * higher)
+            for nth, owner, number, count, (later, higher) in again
             for step in range(count)
         ]
+        """What is to be drawn again: which one of the run's it was, whose, and its number."""
+
+    def settle(self, plan: Plan) -> None:
+        """Set a pipeline's seed generators behind what is drawn again, so that nobody else draws it."""
         for seeds in seed_owners(plan) if self._again else ():
             owner = _name(self._run, seeds)
             numbers = [draw[2] for draw in self._again if draw[1] == owner]
             if numbers:
                 seeds.drawn = max(seeds.drawn, *numbers)
 
-    def next_again(self, owner: Any) -> list[Any] | None:
+    def next_again(self, owner: Any) -> tuple[int, Any, int] | None:
         """Give the next draw of an owner that is to be made again, if there is one."""
-        return next((draw for draw in self._again if draw[1] == owner), None)
+        known = self._known.get(str(owner), 0)
+        return next((draw for draw in self._again if draw[1] == owner and draw[2] > known), None)
 
-    def made_again(self, nth: int) -> None:
-        """Note that a draw has been made again."""
-        self._again = [draw for draw in self._again if draw[0] != nth]
+    def know(self, owner: Any, number: int) -> None:
+        """Note the number of a pair that a generator has drawn."""
+        self._known[str(owner)] = max(number, self._known.get(str(owner), 0))
 
-    def note(self, nth: int, owner: Any, number: int) -> None:
-        """Note a draw."""
-        self.last.next = self.last = _Draw(nth, owner, number)
+    def note(self, nth: int, owner: Any, number: int, again: int | None) -> None:
+        """Note a draw, and which one it was when it is made again."""
+        self._again = [draw for draw in self._again if draw[0] != again]
+        self.know(owner, number)
+        draw = _Draw(nth, owner, number)
+        self._last.next = self._last = draw
+        if self._opening is not None:
+            self._opening.append(draw)
 
     async def told(self, blocks: AsyncIterator[Block[Any]]) -> AsyncIterator[Block[Any]]:
         """Tell each block's origin what had been drawn when it was given."""
         async for block in blocks:
+            if self._opening is not None:
+                self._last.opening, self._opening = self._opening, None
             if block.origin.drawn is None:
-                block.origin.drawn = self.last
+                block.origin.drawn = self._last
             yield block
 
 
@@ -114,22 +132,23 @@ def draw(run: Run, seeds: Any) -> tuple[tuple[int, int], list[int]]:
 
     It is the next one, or where a part of an input is read again, the one that was drawn for it then.
     """
-    accounts: list[Draws] = []
-    account = run.opening
-    while account is not None:
-        accounts.append(account)
-        account = account.above
     owner = _name(run, seeds)
+    accounts = list(_accounts(run))
     again = None
     if not run.as_then:
-        again = next(filter(None, (each.next_again(owner) for each in accounts)), None)
+        again = next(filter(None, (account.next_again(owner) for account in accounts)), None)
     pair, saved = seeds.take(None if again is None else again[2])
     run.root.drawn += 1
-    for each in accounts:
-        if again is not None:
-            each.made_again(again[0])
-        each.note(run.root.drawn, owner, saved[2])
+    for account in accounts:
+        account.note(run.root.drawn, owner, saved[2], again and again[0])
     return pair, saved
+
+
+def restore_seeds(run: Run, seeds: Any, saved: list[int]) -> None:
+    """Set a seed generator for the stage that is being opened at a position: to the state behind its own draw."""
+    seeds.restore(run.restored, saved)
+    for account in _accounts(run):
+        account.know(_name(run, seeds), saved[2])
 
 
 @contextmanager
@@ -141,6 +160,14 @@ def as_then(run: Run, plan: Plan, seeds: list[Any]) -> Iterator[None]:
         yield
     finally:
         run.as_then = before
+
+
+def _accounts(run: Run) -> Iterator[Draws]:
+    """Give the accounts of where a stage is being opened, the nearest one first."""
+    account = run.opening
+    while account is not None:
+        yield account
+        account = account.above
 
 
 def _name(run: Run, seeds: Any) -> Any:

@@ -84,10 +84,9 @@ class Source:
         return blocks
 
     def _open_told(self, plan: Plan, start: Cursor | None) -> AsyncIterator[Block[Any]]:
-        draws = Draws(self.run, self.above)
+        draws = Draws(self.run, self.above, start[2] if start is not None and len(start) > 2 else [])
         blocks = self.run.open(plan, start, draws)
-        if start is not None and len(start) > 2:
-            draws.draw_again(plan, start[2])
+        draws.settle(plan)
         opener = Source(self.run, plan)  # so that the stage is closed before what it reads
         self.run.opened_by(opener, blocks)
         return self.run.own(draws.told(blocks), [opener])

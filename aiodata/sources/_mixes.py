@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aiodata.engine.draws import draw
+from aiodata.engine.draws import draw, restore_seeds
 from aiodata.engine.plan import plan_of
 from aiodata.sources._directed import Directed, Input
 from aiodata.sources._row_choices import IndexChoices, WeightChoices
@@ -77,7 +77,7 @@ def sampled(
         (pair, saved), used = draw(run, seeds), 0
     else:
         pair, saved, used = tuple(start["pair"]), start["seeds"], start["used"]
-        seeds.restore(run.restored, saved)
+        restore_seeds(run, seeds, saved)
     choices: FixedChoices | WeightChoices
     if sums is None:
         rows = Input(run, sources[0], start and start["row"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aiodata.engine.block import Block
-from aiodata.engine.draws import draw
+from aiodata.engine.draws import draw, restore_seeds
 from aiodata.engine.plan import INFINITE, Plan
 from aiodata.engine.position import Origin
 from aiodata.philox import WordStream
@@ -71,7 +71,7 @@ def _random(run: Run, *, start: Any, seeds: Seeds) -> AsyncIterator[Block[Any]]:
         (pair, saved), word = draw(run, seeds), 0
     else:
         pair, saved, word = tuple(start["pair"]), start["seeds"], start["word"]
-        seeds.restore(run.restored, saved)
+        restore_seeds(run, seeds, saved)
     return _words(run, pair, saved, word)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from aiodata.engine.block import Block, Tally, resumable
-from aiodata.engine.draws import draw
+from aiodata.engine.draws import draw, restore_seeds
 from aiodata.engine.plan import Plan
 from aiodata.engine.source import Source
 from aiodata.functions import check_callable, is_coroutine_function, name_of
@@ -131,7 +131,7 @@ def _keyed(run: Run, source: Source, *, start: Any, seeds: Seeds) -> AsyncIterat
         pair, saved = draw(run, seeds)
         return _numbered(source.open(), pair, saved, 0)
     pair, saved = tuple(start["pair"]), start["seeds"]
-    seeds.restore(run.restored, saved)
+    restore_seeds(run, seeds, saved)
     return _numbered(source.open(start["source"]), pair, saved, start["number"])
 
 

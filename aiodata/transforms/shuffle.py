@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer
-from aiodata.engine.draws import draw
+from aiodata.engine.draws import draw, restore_seeds
 from aiodata.engine.plan import UNKNOWN
 from aiodata.random import Seeds, get_seed
 from aiodata.spec import same
@@ -75,5 +75,5 @@ def _shuffle(run: Run, source: Source, *, start: Any, seeds: Seeds, size: int | 
         window = Window(run, source, *draw(run, seeds), size)
     else:
         window = Window(run, source, tuple(start["pair"]), start["seeds"], size)
-        seeds.restore(run.restored, start["seeds"])
+        restore_seeds(run, seeds, start["seeds"])
     return window.elements(start)
