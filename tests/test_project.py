@@ -314,8 +314,8 @@ def test_zz_clean_again():
 
 def test_a_test_that_leaves_something_behind_fails(tmp_path: Path) -> None:
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    assert "PATIENCE_SECONDS = 1.0" in conftest
-    hurried = conftest.replace("PATIENCE_SECONDS = 1.0", "PATIENCE_SECONDS = 0.3")
+    assert "PATIENCE_SECONDS = 5.0" in conftest
+    hurried = conftest.replace("PATIENCE_SECONDS = 5.0", "PATIENCE_SECONDS = 0.3")
     (tmp_path / "conftest.py").write_text(hurried, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\naddopts = -p no:anyio -p no:cacheprovider\n")
     (tmp_path / "test_leaking.py").write_text(LEAKING, encoding="utf-8")

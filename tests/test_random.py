@@ -222,7 +222,6 @@ print(*names.repeat(2), *words, *mixed.shuffle(20, seed=7).repeat(2), *classes)
 """
 
 
-@pytest.mark.timeout(60)
 def test_seeded_pipelines_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number}.{'ab'[number % 2]}").touch()

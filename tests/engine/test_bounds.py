@@ -16,8 +16,6 @@ from aiodata import AutotuneOptions, Dataset, Options, TextLineDataset
 from tests.engine.observing import descriptors, numbers, write_files
 from tests.programs import pull_all
 
-pytestmark = pytest.mark.timeout(30)
-
 
 class Gauge:
     """Counts how many of something are under way, and the most there ever were; callable from any thread."""

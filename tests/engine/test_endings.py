@@ -17,7 +17,7 @@ from aiodata import Dataset
 from tests.engine.observing import KINDS, Watch, endless
 from tests.programs import Boom
 
-pytestmark = [pytest.mark.timeout(20), pytest.mark.usefixtures("no_cycle_collector")]
+pytestmark = pytest.mark.usefixtures("no_cycle_collector")
 Scenario = Callable[[Dataset[Any]], Awaitable[None]]
 
 

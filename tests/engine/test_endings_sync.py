@@ -22,7 +22,7 @@ from aiodata import Dataset
 from tests.engine.observing import FILES, KINDS, LINES, Line, Watch, endless, numbers, pipeline, slow
 from tests.programs import Boom
 
-pytestmark = [pytest.mark.timeout(20), pytest.mark.usefixtures("no_cycle_collector")]
+pytestmark = pytest.mark.usefixtures("no_cycle_collector")
 Scenario = Callable[[Dataset[Any]], None]
 
 
@@ -99,7 +99,7 @@ def close_in_another_thread(ds: Dataset[Any]) -> None:
     next(iterator)
     thread = threading.Thread(target=iterator.close)
     thread.start()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()
 
 
@@ -201,7 +201,7 @@ def test_ctrl_c_during_a_waiting_next_leaves_nothing(
             raise AssertionError("an element came through")
     except KeyboardInterrupt:
         interrupted = True
-    thread.join(10)
+    thread.join(30)
     assert interrupted
     del thread
     watch.nothing_left_soon(seconds=1)
@@ -224,7 +224,7 @@ def test_after_ctrl_c_the_source_is_not_read_any_further() -> None:
             pass
     except KeyboardInterrupt:
         count = len(read)
-    thread.join(10)
+    thread.join(30)
     time.sleep(0.05)
     assert len(read) == count
     assert list(Dataset.range(3).prefetch(1)) == [0, 1, 2]
@@ -256,15 +256,13 @@ else:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_iterator_left_open_does_not_disturb_the_exit(kind: str, face: str, strict: bool, folder: Path) -> None:
     flags = ["-W", "error", "-X", "dev"] if strict else []
-    start = time.monotonic()
     done = subprocess.run(
         [sys.executable, *flags, "-c", PROGRAM, str(folder), kind, face],
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=25,
         cwd=Path(__file__).parents[2],
     )
     # asyncio's debug mode reports steps of more than 0.1 s, which a busy machine makes of any
     noise = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
     assert (done.returncode, done.stdout, noise) == (0, "", [])
-    assert time.monotonic() - start < 5

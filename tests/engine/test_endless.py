@@ -14,7 +14,6 @@ from aiodata.experimental import Reducer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.timeout(20)
 
 MANY = 10**12
 

@@ -18,7 +18,6 @@ from tests.engine.observing import FLIGHTS
 from tests.engine.working import BadDelay, Delay, NeedsKeyword, full_disk
 from tests.programs import Boom, outcomes, pull_all, pull_all_async
 
-pytestmark = pytest.mark.timeout(30)
 MARCH = str(FLIGHTS / "flights-03.csv")
 MAY = str(FLIGHTS / "flights-05.csv")
 FACES = ["sync", "async"]

@@ -16,8 +16,6 @@ import pytest
 from aiodata import Dataset, TextLineDataset
 from tests.engine.observing import descriptors, write_files
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.mark.parametrize("prefetch", [0, 4])
 def test_a_shuffle_of_large_arrays_needs_its_buffer_and_little_more(prefetch: int) -> None:

@@ -25,9 +25,9 @@ from tests.engine.working import NeedsKeyword, full_disk, stuck
 from tests.programs import Boom, failing, outcomes, outcomes_async, pull_all
 from tests.transforms.blocks import Piece, dataset_of
 
-pytestmark = pytest.mark.timeout(100)  # a process takes a while to start where many do
+pytestmark = pytest.mark.timeout(80)  # a process takes a while to start where many do
 FACES = ["sync", "async"]
-LIMIT = 0.6
+LIMIT = 0.9
 
 
 # Worker processes
@@ -40,21 +40,19 @@ async def named_process(path: Path) -> int:
     return int(path.read_text())
 
 
-async def test_a_killed_worker_is_an_error_within_a_second(
-    tmp_path: Path, child_processes: Callable[[], dict[int, str]]
-) -> None:
+async def test_a_killed_worker_is_an_error_soon(tmp_path: Path, child_processes: Callable[[], dict[int, str]]) -> None:
     watch = Watch(child_processes)
     path = tmp_path / "pid"
     ds = Dataset.from_tensors(os.fsencode(path)).map(stuck, num_parallel_calls=1, executor="process")
     iterator = ds.prefetch(1).iterate()
     reader = asyncio.create_task(anext(iterator))
     os.kill(await named_process(path), signal.SIGKILL)
-    done, _ = await asyncio.wait({reader}, timeout=1)
+    done, _ = await asyncio.wait({reader}, timeout=10)
     assert done
     with pytest.raises((BrokenExecutor, RuntimeError)) as caught:
         await reader
     assert any("in map(stuck)" in note for note in caught.value.__notes__)
-    await asyncio.wait_for(iterator.aclose(), 3)
+    await asyncio.wait_for(iterator.aclose(), 10)
     del reader, done
     await watch.nothing_left(seconds=1)
 
@@ -78,7 +76,7 @@ def test_closing_ends_a_worker_that_never_comes_back(
         return time.monotonic() - start
 
     if face == "async":
-        assert asyncio.run(main()) < 3
+        assert asyncio.run(main()) < 15
     else:
         iterator = ds.iterate()
         reader = threading.Thread(target=lambda: pull_all(iterator))
@@ -86,9 +84,9 @@ def test_closing_ends_a_worker_that_never_comes_back(
         asyncio.run(named_process(path))
         start = time.monotonic()
         iterator.close()
-        reader.join(5)
+        reader.join(30)
         assert not reader.is_alive()
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15
     watch.nothing_left_soon(seconds=1)
 
 
@@ -124,10 +122,19 @@ def hold_the_interpreter(x: Any) -> Any:
     return x
 
 
-def late_at_two(x: Any) -> Any:
-    if x == 2:
-        time.sleep(0.5)
-    return x
+class SlowToLoad:
+    """A function that takes longer to load in a process than a call may take there."""
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    def __reduce__(self) -> Any:
+        return load_slowly, ()
+
+
+def load_slowly() -> SlowToLoad:
+    time.sleep(2 * LIMIT)
+    return SlowToLoad()
 
 
 def hang_or_die(x: Any) -> Any:
@@ -142,7 +149,7 @@ def hang_or_die(x: Any) -> Any:
 def hang_with_a_child_that_holds_the_pipe(x: Any) -> Any:
     if x == 1:
         if os.fork() == 0:
-            time.sleep(8)
+            time.sleep(30)
             os._exit(0)
         time.sleep(600)
     return x
@@ -218,7 +225,7 @@ def test_a_call_that_lets_no_other_thread_run() -> None:
 
 
 def test_starting_a_process_does_not_count() -> None:
-    found = outcomes(Dataset.range(2).map(abs, 2, executor="process", timeout_seconds=0.2))
+    found = outcomes(Dataset.range(2).map(SlowToLoad(), 2, executor="process", timeout_seconds=LIMIT))
     assert found == [0, 1]
 
 
@@ -236,14 +243,14 @@ def test_closing_after_the_limit_leaves_no_process(face: str, child_processes: C
         return time.monotonic() - start
 
     if face == "async":
-        assert asyncio.run(main()) < 3
+        assert asyncio.run(main()) < 15
     else:
         iterator = ds.iterate()
         with pytest.raises(TimeoutError):
             next(iterator)
         start = time.monotonic()
         iterator.close()
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15
     watch.nothing_left_soon(seconds=1)
 
 
@@ -267,7 +274,7 @@ def test_a_pipe_that_a_grandchild_holds_open_hangs_nothing() -> None:
         assert next(iterator) == 0
         start = time.monotonic()
         (error,) = pull_all(iterator)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     assert_hung(error, "hang_with_a_child_that_holds_the_pipe", 1)
 
 
@@ -311,7 +318,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("limit", ["", ", timeout_seconds=60"])
 def test_no_process_holds_up_the_interpreters_end(limit: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT.format(limit=limit))
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=90)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
 
 

@@ -50,10 +50,10 @@ def test_each_example_is_run_by_a_test() -> None:
 
 
 def test_flights_learns_which_flights_arrive_late(tmp_path: Path) -> None:
-    printed = run_example("flights.py", cwd=tmp_path)
+    printed = run_example("flights.py", "--epochs", "4", cwd=tmp_path)
     aucs = held_out_aucs(printed)
-    assert len(aucs) == 10
-    assert aucs[-1] > 0.85
+    assert len(aucs) == 4
+    assert aucs[-1] > 0.88
     assert "give the same batches, value by value" in printed
     assert "\r" not in printed  # nobody is watching
 

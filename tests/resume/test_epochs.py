@@ -240,7 +240,6 @@ print(json.dumps([rest, [x.tolist() for x in ds]]))
 """
 
 
-@pytest.mark.timeout(30)
 def test_f07_a_shuffle_goes_on_in_another_process() -> None:
     """tensorflow/tensorflow#34020: the same continuation, nothing lost or doubled."""
     ds = Dataset.range(300).map(lambda x: x * 2).shuffle(100, seed=42).batch(3).repeat(2)

@@ -14,7 +14,7 @@ from tests.resume.saving import ALL, FACES, along, check_rest, drive, part, rela
 from tests.resume.stages import LEFT_OUT, NEEDS, STAGES, awaited, double, few, write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 
@@ -60,20 +60,23 @@ def test_asking_for_states_does_not_change_the_stream(stage: str, face: str, fil
     drive(face, work())
 
 
+WAYS = [(0,), (1, 2)]
+"""What is read from a state before the next one is saved, and from that: saved again at once, and on the way."""
+
+
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("stage", STAGES)
 def test_restores_at_every_element(stage: str, face: str, files: Path) -> None:
+    """Go on from each state in one of two ways on one face, and in the other way on the other face."""
     make = partial(STAGES[stage], files)
 
     async def work() -> None:
         straight, states = await along(make(), face)
         assert straight or "nothing" in stage, "the stream itself has lost its elements"
         for number, state in enumerate(states):
-            rest = straight[number:]
-            found, _ = await part(make(), face, state)
-            check_rest(f"restored before pull {number}", found, rest)
-            check_rest(f"restored thrice from pull {number}", await relay(make, face, state, (1, 2)), rest)
-            check_rest(f"restored twice before pull {number}", await relay(make, face, state, (0,)), rest)
+            way = WAYS[(number + FACES.index(face)) % 2]
+            found = await relay(make, face, state, way)
+            check_rest(f"restored before pull {number}, then after {way} more", found, straight[number:])
 
     drive(face, work())
 
@@ -122,17 +125,43 @@ AROUND: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("stage", STAGES)
-def test_restores_within_another_stage(stage: str, around: str, files: Path) -> None:
+def check_within(stage: str, around: str, files: Path, places: Callable[[int], Iterable[int]]) -> None:
+    """Restore a stage within another one before the pulls that `places` chooses of so many, and twice each."""
+
     def make() -> Dataset[Any]:
         return AROUND[around](STAGES[stage](files))
 
     straight, states = drive("sync", along(make(), "sync"))
-    for number, state in enumerate(states):
-        found = drive("sync", relay(make, "sync", state, (2,)))
-        check_rest(f"before pull {number}", found, straight[number:])
+    for number in places(len(states)):
+        found = drive("sync", relay(make, "sync", states[number], (2,)))
+        check_rest(f"within {around}, before pull {number}", found, straight[number:])
+
+
+def some_places(turn: int, count: int) -> set[int]:
+    """Choose the last place and up to two others, which of up to 30 places are all, in the course of the turns."""
+    step = -(-count // 2)
+    return {*range(turn * step // len(AROUND), count, step), count - 1}
+
+
+def test_the_turns_choose_all_places() -> None:
+    for count in range(1, 31):
+        turns = [some_places(turn, count) for turn in range(len(AROUND))]
+        assert set().union(*turns) == set(range(count))
+        assert max(map(len, turns)) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_restores_within_another_stage(stage: str, files: Path) -> None:
+    for turn, around in enumerate(AROUND):
+        check_within(stage, around, files, partial(some_places, turn))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("stage", STAGES)
+def test_restores_at_every_element_within_another_stage(stage: str, around: str, files: Path) -> None:
+    check_within(stage, around, files, range)
 
 
 @pytest.mark.slow

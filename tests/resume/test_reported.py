@@ -17,8 +17,6 @@ from tests.resume.saving import FACES, drive, part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.timeout(30)
-
 
 def double(x: Any) -> Any:
     return 2 * x

@@ -92,7 +92,7 @@ def elements(given: list[Any], batched: bool) -> list[int]:
 
 
 @given(**CHAINS)
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_the_shards_together_hold_each_element_once_also_when_each_is_left_and_picked_up(
     source: Any, before: Any, after: Any, shards: int, batch: int | None, stop: int, face: str, files: str
 ) -> None:

@@ -164,7 +164,6 @@ print(json.dumps([x.tolist() for x in iterator]))
 """
 
 
-@pytest.mark.timeout(30)
 def test_another_process_goes_on_from_a_file(tmp_path: Path) -> None:
     ds = Dataset.range(500).map(double, num_parallel_calls=2).shuffle(20, seed=3).batch(4).prefetch(2)
     path = tmp_path / "state.json"

@@ -92,6 +92,11 @@ def cached(x: Any) -> Any:
     return x + 1
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_files(tmp_path_factory.mktemp("files"))
+
+
 # The number
 
 
@@ -103,11 +108,10 @@ def test_is_64_bits() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_same_for_two_builds_and_after_iterating(stage: str, tmp_path: Path) -> None:
-    write_files(tmp_path)
-    ds = STAGES[stage](tmp_path)
+def test_the_same_for_two_builds_and_after_iterating(stage: str, files: Path) -> None:
+    ds = STAGES[stage](files)
     before = ds.fingerprint()
-    assert STAGES[stage](tmp_path).fingerprint() == before
+    assert STAGES[stage](files).fingerprint() == before
     with ds.iterate() as iterator:
         for _ in range(8):
             try:
@@ -119,11 +123,10 @@ def test_the_same_for_two_builds_and_after_iterating(stage: str, tmp_path: Path)
     assert ds.fingerprint() == before
 
 
-def test_every_stage_and_form_has_its_own(tmp_path: Path) -> None:
+def test_every_stage_and_form_has_its_own(files: Path) -> None:
     found: dict[int, str] = {}
-    write_files(tmp_path)
     for stage, make in STAGES.items():
-        number = make(tmp_path).fingerprint()
+        number = make(files).fingerprint()
         assert number not in found, f"{stage} and {found[number]}"
         found[number] = stage
 
@@ -136,17 +139,16 @@ def run_python(code: str, hash_seed: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_all_stages_are_the_same_in_other_processes(tmp_path: Path) -> None:
+def test_all_stages_are_the_same_in_other_processes(files: Path) -> None:
     code = """
     import sys
     from pathlib import Path
     from tests.resume.stages import STAGES
     print({name: make(Path(sys.argv[1])).fingerprint() for name, make in STAGES.items()})
     """
-    write_files(tmp_path)
-    here = {name: make(tmp_path).fingerprint() for name, make in STAGES.items()}
+    here = {name: make(files).fingerprint() for name, make in STAGES.items()}
     for hash_seed in ("1", "2"):
-        assert run_python(code, hash_seed, tmp_path) == f"{here}\n"
+        assert run_python(code, hash_seed, files) == f"{here}\n"
 
 
 def test_sets_and_functions_are_the_same_in_other_processes(tmp_path: Path) -> None:

@@ -41,7 +41,6 @@ async def test_none_or_several_are_an_error(size: int) -> None:
         await ds.aget_single_element()
 
 
-@pytest.mark.timeout(20)
 async def test_an_endless_input_is_read_no_further_than_the_second() -> None:
     ds, seen = counted(Dataset.range(3).repeat())
     with pytest.raises(ValueError, match="element"):

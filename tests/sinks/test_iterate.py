@@ -46,7 +46,6 @@ async def test_an_async_loop_over_the_dataset() -> None:
     assert_same([x async for x in aiter(ds)], i64(0, 2, 4))
 
 
-@pytest.mark.timeout(20)
 async def test_a_plain_loop_works_within_a_running_loop() -> None:
     async def later(x: Any) -> Any:
         return x + 1

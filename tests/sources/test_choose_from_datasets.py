@@ -65,7 +65,6 @@ def test_one_dataset_is_still_read_by_the_choices() -> None:
     assert_outcomes(chosen(numbers(0, 1, 0), 4), [np.int64(0), DataError, np.int64(1)])
 
 
-@pytest.mark.timeout(20)
 def test_an_empty_dataset_in_the_middle_ends_it_or_is_passed_over() -> None:
     choices = numbers(0, 1, 2, 0, 1)
     assert_gives(chosen(choices, 3, 0, 3), i64(0))
@@ -77,7 +76,6 @@ def test_by_default_the_first_choice_of_an_ended_dataset_ends_it() -> None:
     assert_gives(chosen(numbers(0, 0, 0, 1), 2, 2), i64(0, 1))
 
 
-@pytest.mark.timeout(20)
 def test_choices_of_ended_datasets_are_passed_over_until_all_have_ended() -> None:
     endless = numbers(0, 1).repeat()
     assert_gives(chosen(endless, 2, 4, stop_on_empty_dataset=False), i64(0, 100, 1, 101, 102, 103))
@@ -164,7 +162,6 @@ def test_choices_and_elements_are_computed_only_when_they_are_wanted() -> None:
     assert seen == [100, 100]
 
 
-@pytest.mark.timeout(20)
 async def test_choices_of_an_ended_dataset_leave_the_loop_alive() -> None:
     ds = chosen(numbers(0).repeat(), 1, 1, stop_on_empty_dataset=False)
     with pytest.raises(TimeoutError):

@@ -121,7 +121,6 @@ def test_it_is_endless_and_says_so() -> None:
     assert "counter(3, -1, int16) 'down'" in repr(ds)
 
 
-@pytest.mark.timeout(20)
 async def test_it_leaves_the_loop_alive_where_nothing_comes_through() -> None:
     async def read() -> None:
         async for _ in Dataset.counter().filter(lambda x: False):

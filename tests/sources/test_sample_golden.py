@@ -268,12 +268,10 @@ def test_inputs_are_computed_only_when_they_are_chosen() -> None:
     assert seen == plain(got)
 
 
-@pytest.mark.timeout(20)
 def test_the_last_input_left_is_read_without_further_draws() -> None:
     assert_same(sorted(to_list(two([1.0, 1e-30]))), i64(0, 1, 2, 3, 10, 11, 12, 13))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("by_row", [False, True])
 async def test_selections_of_ended_inputs_leave_the_loop_alive(by_row: bool) -> None:
     shares = [1.0, 1e-30, 1e-30]

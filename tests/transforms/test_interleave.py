@@ -132,7 +132,6 @@ def test_what_cannot_be_called_is_refused_at_the_call() -> None:
         Dataset.range(3).interleave(function, cycle_length=2)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("calls", [None, 2])
 def test_inner_error_comes_in_its_place_and_nothing_else_is_lost(calls: int | None) -> None:
     ds = Dataset.range(2).interleave(
@@ -143,7 +142,6 @@ def test_inner_error_comes_in_its_place_and_nothing_else_is_lost(calls: int | No
         assert_same(sorted(got[3:]), i64(2, 11, 12))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("calls", [None, 2])
 def test_error_of_the_function_or_the_input_loses_only_that_input(calls: int | None) -> None:
     def inner(x: Any) -> Dataset[Any]:
@@ -172,7 +170,6 @@ def test_sequential_form_opens_no_more_than_cycle_length_inputs() -> None:
     assert opened == [0, 1]
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("calls", [None, 2])
 def test_endless_inputs_can_be_left(calls: int | None) -> None:
     ds = (

@@ -157,7 +157,6 @@ def test_error_takes_its_elements_place(calls: int | None) -> None:
     assert_outcomes(ds, [np.int64(0), Boom(1), *i64(2, 3), Boom(4), np.int64(5)])
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("calls", [None, 2])
 def test_error_of_an_async_function_reaches_the_consumer(calls: int | None) -> None:
     async def check(x: Any) -> Any:
@@ -188,7 +187,6 @@ def test_error_says_which_stage_and_element() -> None:
     assert "element 1" in note
 
 
-@pytest.mark.timeout(20)
 def test_stop_iteration_in_the_function_does_not_end_the_dataset() -> None:
     def stop(x: Any) -> Any:
         if x == 1:

@@ -258,7 +258,6 @@ def test_nothing_runs_before_it_is_asked_for() -> None:
     assert len(seen) < 10
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("initial", [None, [0.5, 0.5]])
 async def test_a_class_that_never_comes_leaves_the_loop_alive(initial: Any) -> None:
     ds = Dataset.range(5).repeat().rejection_resample(lambda x: 0, [0.0, 1.0], initial, seed=1)

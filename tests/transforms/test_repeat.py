@@ -45,7 +45,6 @@ def test_repeat_of_repeat_multiplies() -> None:
     assert_gives(Dataset.range(2).repeat(2).repeat(3), i64(*[0, 1] * 6))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("empty", [Dataset.range(0), Dataset.range(9).filter(lambda x: False)], ids=["range", "filter"])
 def test_endless_repeat_of_an_empty_input_ends(empty: Dataset[Any]) -> None:
     assert_gives(empty.repeat(), [])
@@ -53,7 +52,6 @@ def test_endless_repeat_of_an_empty_input_ends(empty: Dataset[Any]) -> None:
     assert_gives(empty.repeat().repeat(), [])
 
 
-@pytest.mark.timeout(20)
 async def test_endless_repeat_of_an_empty_input_ends_within_a_time_limit() -> None:
     ds = Dataset.range(9).filter(lambda x: False).repeat().take(1)
     async with asyncio.timeout(10), ds.iterate() as iterator:
@@ -61,7 +59,6 @@ async def test_endless_repeat_of_an_empty_input_ends_within_a_time_limit() -> No
             await anext(iterator)
 
 
-@pytest.mark.timeout(20)
 async def test_endless_repeat_that_lets_nothing_through_can_be_cancelled() -> None:
     ds = Dataset.range(9).repeat().filter(lambda x: False).repeat().take(1)
     with pytest.raises(TimeoutError):

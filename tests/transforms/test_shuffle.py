@@ -17,7 +17,7 @@ import aiodata
 from aiodata import Dataset
 from aiodata.random import PairSource, get_seed
 from aiodata.shuffle_ring import ShuffleRing
-from aiodata.transforms import _shuffle_store, _window
+from aiodata.transforms import _shuffle_store, _shuffle_window
 from tests.programs import (
     Boom,
     assert_same,
@@ -284,8 +284,8 @@ def test_any_blocks_give_the_order_places_and_positions_of_single_elements(
     pieces: list[Piece], capacity: int | None, portion: int, snapshot: int, small: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_window, "PORTION", portion)
-        patch.setattr(_window, "SNAPSHOT_LEAST", snapshot)
+        patch.setattr(_shuffle_window, "PORTION", portion)
+        patch.setattr(_shuffle_window, "SNAPSHOT_LEAST", snapshot)
         patch.setattr(_shuffle_store, "SMALL", small)
         check(lambda: shuffled(pieces, capacity), one_by_one(outcomes_of(pieces), capacity))
 
