@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HandOff"]
 
+SIGNAL_SECONDS = 0.5
+"""How long Ctrl-C is not noticed at worst: a signal that comes just before a lock waits does not end the waiting."""
+
 
 class HandOff:
     """A bounded queue of blocks from a loop in one thread to a reader in another.
@@ -129,7 +132,8 @@ class HandOff:
             item = self._take(gate.release)
             if item is not None:
                 return _opened(item)
-            gate.acquire()
+            while not gate.acquire(timeout=SIGNAL_SECONDS):
+                pass
 
     async def get_async(self) -> Block[Any] | None:
         """Wait, letting this thread's loop run, for the next block; None at the end; raises as `get`."""
