@@ -144,11 +144,12 @@ def draw(run: Run, seeds: Any) -> tuple[tuple[int, int], list[int]]:
     return pair, saved
 
 
-def restore_seeds(run: Run, seeds: Any, saved: list[int]) -> None:
-    """Set a seed generator for the stage that is being opened at a position: to the state behind its own draw."""
+def restore_seeds(run: Run, seeds: Any, saved: Any) -> None:
+    """Set a seed generator to a state in the position at which a stage is opened: it has drawn so much by then."""
     seeds.restore(run.restored, saved)
-    for account in _accounts(run):
-        account.know(_name(run, seeds), saved[2])
+    if hasattr(seeds, "drawn"):  # what else stands among the generators does not draw
+        for account in _accounts(run):
+            account.know(_name(run, seeds), saved[2])
 
 
 @contextmanager

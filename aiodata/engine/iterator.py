@@ -124,6 +124,8 @@ class ElementIterator(Generic[T_co]):
                 raise
             if self._session.orphaned and not self._finished:
                 raise EndedEarlyError("the event loop that this iterator belongs to has been shut down")
+            if self._session.cancelled and not self._finished:
+                raise EndedEarlyError("the cancelling of a pull has ended the run; `state_dict()` says where to go on")
             if self._finished or self._session.closed:
                 raise StopAsyncIteration
             self._session.check(asynchronous=True)

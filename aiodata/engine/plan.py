@@ -18,6 +18,7 @@ __all__ = [
     "Stage",
     "UNKNOWN",
     "detachable",
+    "draws_seeds",
     "load_seeds",
     "merged_options",
     "needs_loop",
@@ -54,6 +55,7 @@ class Plan:
         waits: Needs an event loop (files, tasks, coroutines).
         has_coroutines: Runs the user's own coroutines, which belong to the user's loop.
         opens_often: Opens its input several times at once, so that one that runs ahead cannot be begun anew by itself.
+        makes_datasets: Opens datasets that a user's function makes.
         reads_ahead: Is a plain look-ahead, so that everything behind it may run on a loop of its own.
         options: Options that hold for this stage and those that it reads.
         seeds: The seed generator that this stage's dataset owns, if any, as `aiodata.random.Seeds`.
@@ -75,6 +77,7 @@ class Plan:
     waits: bool = False
     has_coroutines: bool = False
     opens_often: bool = False
+    makes_datasets: bool = False
     reads_ahead: bool = False
     options: Options | None = None
     seeds: Any = None
@@ -127,6 +130,11 @@ class Plan:
 def seed_owners(plan: Plan) -> list[Any]:
     """List the seed generators in the pipeline."""
     return [stage.seeds for stage in plan.walk() if stage.seeds is not None]
+
+
+def draws_seeds(plan: Plan) -> bool:
+    """Tell whether seed pairs may be drawn while the pipeline is read."""
+    return any(stage.seeds is not None or stage.makes_datasets for stage in plan.walk())
 
 
 def save_seeds(plan: Plan) -> list[Any]:

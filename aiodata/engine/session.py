@@ -85,7 +85,8 @@ class Session:
         self.seeds = save_seeds(plan)
         """The seed generators as they were before this opening drew from them."""
         self.run = Run(plan)
-        self.closed = False
+        self.closed = self.cancelled = False
+        """Whether it has been closed; whether the cancelling of a pull has ended it."""
         self.orphaned = False
         """Whether its loop was shut down while it was open."""
         self.face = ""
@@ -188,6 +189,7 @@ class Session:
             task = asyncio.current_task()
             if pulling.interrupted and not (task is not None and task.cancelling()):
                 raise EndedEarlyError("the iterator was closed while it was being read") from error
+            self.cancelled = isinstance(error, asyncio.CancelledError)
             raise
         finally:
             self._pulling = None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.draws import Draws
-from aiodata.engine.plan import load_seeds, needs_loop, save_seeds, seed_owners
+from aiodata.engine.plan import draws_seeds, load_seeds, needs_loop, save_seeds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -79,7 +79,7 @@ class Source:
             load_seeds(self.plan, before)
 
     def _open(self, plan: Plan, start: Cursor | None) -> AsyncIterator[Block[Any]]:
-        blocks = self._open_told(plan, start) if seed_owners(plan) else self.run.open(plan, start, self.above)
+        blocks = self._open_told(plan, start) if draws_seeds(plan) else self.run.open(plan, start, self.above)
         self.run.opened_by(self, blocks)
         return blocks
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, resumable
-from aiodata.engine.draws import as_then
+from aiodata.engine.draws import as_then, restore_seeds
 from aiodata.engine.plan import save_seeds, seed_owners
 from aiodata.engine.position import Origin, cursor
 
@@ -60,7 +60,7 @@ class Input:
         else:
             self.ended = True
             for owner, state in zip(seed_owners(source.plan), saved["ended"], strict=True):
-                owner.restore(run.restored, state)
+                restore_seeds(run, owner, state)
 
     async def advance(self) -> bool:
         """Take the next block in hand; tell whether there is one."""

@@ -39,7 +39,7 @@ def loaded(
     wait: bool,
 ) -> Dataset[Any]:
     """Do as `load`."""
-    folder = os.fsdecode(path)
+    folder = os.path.abspath(os.fsdecode(path))
     spec_json(element_spec)  # so that its named tuples are the ones that elements of such a class come back as
     while True:
         try:

@@ -6,6 +6,7 @@ elements in it or knows that it does not, and a file that another pipeline has l
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from functools import partial
@@ -68,6 +69,8 @@ class FileStore:
     def is_there(self) -> bool:
         """Tell whether there is a file; one that is gone, although it was full, is filled by a pass of its own."""
         there = os.path.exists(self.path)
+        if there and not os.path.isfile(self.path):
+            raise FileExistsError(errno.EEXIST, "cache: this is there, and is no file", self.path)
         if self.full and not there:
             self.full, self.begun = False, _nowhere
         return there

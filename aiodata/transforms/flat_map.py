@@ -40,4 +40,4 @@ def flat_map(self: Dataset[Any], map_func: Callable[..., Dataset[R]], name: str 
     """
     check_callable(map_func, "flat_map", "map_func")
     stage = partial(cycle, function=seeded(map_func), label=f"flat_map({name_of(map_func)})", length=1, block_length=1)
-    return self.then("flat_map", stage, detail=name_of(map_func), title=name)
+    return self.then("flat_map", stage, detail=name_of(map_func), makes_datasets=True, title=name)

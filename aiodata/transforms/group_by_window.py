@@ -104,7 +104,7 @@ def windows_by_key(
         size_func=size_func,
         label=label,
     )
-    return dataset.then(name, stage, detail=detail, count=_count, spec=spec, title=title)
+    return dataset.then(name, stage, detail=detail, count=_count, spec=spec, makes_datasets=True, title=title)
 
 
 def _constant(size: int, key: Any) -> int:

@@ -89,6 +89,7 @@ def interleave(
         detail=detail,
         count=partial(_count, parallel=parallel),
         waits=parallel,
+        makes_datasets=True,
         deterministic=deterministic if parallel else True,
         title=name,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -85,9 +86,14 @@ def scan(
     if encode_state is not None and decode_state is not None:
         coder = _Coder(initial, label, encode_state, decode_state)
     plain = isinstance(initial, (tuple, dict, np.ndarray))
-    detail = f"{spec_text(spec_of(initial)) if plain else repr(initial)[:40]}, {name_of(scan_func)}"
+    detail = f"{spec_text(spec_of(initial)) if plain else _shown(initial)}, {name_of(scan_func)}"
     stage = partial(_scan, coder=coder, spec=spec_of(initial), function=scan_func, label=label)
     return self.then("scan", stage, detail=detail, count=lambda count: count, title=name, contents=coder.contents)
+
+
+def _shown(state: Any) -> str:
+    """Show a state without its place in memory, which is another one each time."""
+    return re.sub(" at 0x[0-9a-f]+", "", repr(state))[:40]
 
 
 class _Values:

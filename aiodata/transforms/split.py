@@ -164,6 +164,7 @@ def _split(
     if start is not None:
         pair, number, left, cursor = tuple(start["pair"]), start["number"], start["left"], start["source"]
         seeds.restore(run.restored, [*pair, 0])
+    source.above = None  # each opening has generators of its own, which draw for nobody else
     blocks = source.open_inner(to_open(source.plan, pair[1]), cursor)
     return _own(blocks, Parts(pair, number, left, fractions), own, pair)
 

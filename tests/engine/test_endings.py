@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from aiodata import Dataset
+from aiodata.errors import EndedEarlyError
 from tests.engine.observing import KINDS, Watch, endless
 from tests.programs import Boom
 
@@ -247,3 +248,26 @@ async def test_a_closed_iterator_leaves_nothing_at_once(
     await scenario(endless(folder, kind))
     await asyncio.sleep(0)  # lets the tasks of the scenario itself go
     assert watch.left() == []
+
+
+async def test_reading_on_after_a_cancelled_pull_says_how_to_go_on() -> None:
+    gate = asyncio.Event()
+
+    async def wait(x: int) -> int:
+        if x == 2:
+            await gate.wait()
+        return x
+
+    ds = Dataset.range(4).map(wait)
+    iterator = ds.iterate()
+    assert [await anext(iterator) for _ in range(2)] == [0, 1]
+    pulling = asyncio.create_task(anext(iterator))
+    await asyncio.sleep(0)
+    pulling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pulling
+    for _ in range(2):
+        with pytest.raises(EndedEarlyError, match="cancelling of a pull has ended the run"):
+            await anext(iterator)
+    gate.set()
+    assert [x async for x in ds.iterate(iterator.state_dict())] == [2, 3]

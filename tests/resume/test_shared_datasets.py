@@ -11,7 +11,7 @@ import pytest
 
 from aiodata import Dataset
 from tests.programs import Boom
-from tests.resume.saving import FACES, along, drive, part, through_json
+from tests.resume.saving import FACES, along, check_rest, drive, part, relay, through_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,3 +133,54 @@ def test_two_openings_of_a_chain_of_shuffles_go_on_exactly() -> None:
             with make().iterate(through_json(iterator.state_dict())) as restored:
                 assert [int(x) for x in islice(restored, 12)] == straight[at : at + 12], at
             next(iterator)
+
+
+def shuffled_passes() -> Dataset[Any]:
+    return Dataset.range(5).shuffle(4, seed=1).repeat(2)
+
+
+def mixed() -> Dataset[Any]:
+    parts = [Dataset.range(5).shuffle(4, seed=1), Dataset.range(100, 112)]
+    return Dataset.sample_from_datasets(parts, [0.5, 0.5], seed=2)
+
+
+def twice(ds: Dataset[Any]) -> Dataset[Any]:
+    return Dataset.zip(ds, ds)
+
+
+OPEN_AT_ONCE: dict[str, Callable[[], Dataset[Any]]] = {
+    "windows": lambda: twice(Dataset.range(4).shuffle(4, seed=1).repeat(6).shuffle(5, seed=2)),
+    "windows of windows": lambda: twice(shuffled_passes().shuffle(5, seed=2).repeat(2).shuffle(7, seed=9)),
+    "sliding": lambda: twice(shuffled_passes().repeat(2).window(5, shift=2).flat_map(lambda window: window)),
+    "batches": lambda: twice(shuffled_passes().batch_by_size(5, int).unbatch()),
+    "groups": lambda: twice(
+        shuffled_passes().group_by_window(lambda x: x % 2, lambda key, window: window.batch(3), 3).unbatch()
+    ),
+    "captured": lambda: (lambda ds: Dataset.range(3).interleave(lambda x: ds, 2).shuffle(3, seed=9))(shuffled_passes()),
+    "captured, unique": lambda: (
+        lambda ds: Dataset.range(3).interleave(lambda x: ds, 2).enumerate().map(lambda n, x: 10 * (n // 4) + x).unique()
+    )(shuffled_passes()),
+    "mixed with itself": lambda: (lambda ds: Dataset.sample_from_datasets([ds, ds], [0.3, 0.7], seed=3))(
+        shuffled_passes().shuffle(3, seed=2)
+    ),
+    "mixes that have ended": lambda: mixed().repeat(3).map(lambda x: x),
+    "mixes, concatenated": lambda: (lambda ds: ds.concatenate(ds).batch(2))(mixed()),
+    "chosen": lambda: (
+        Dataset.choose_from_datasets(
+            [Dataset.range(5).shuffle(3, seed=1), Dataset.range(10, 14)],
+            Dataset.range(2).repeat().take(9).shuffle(4, seed=2),
+            stop_on_empty_dataset=False,
+        )
+        .repeat(3)
+        .cache()
+    ),
+    "resampled": lambda: shuffled_passes().repeat(2).rejection_resample(lambda x: x % 2, [0.5, 0.5], seed=4),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_AT_ONCE)
+def test_datasets_that_are_open_in_several_places_go_on_exactly(name: str) -> None:
+    make = OPEN_AT_ONCE[name]
+    straight, states = drive("sync", along(make(), "sync"))
+    for number, state in enumerate(states):
+        check_rest(f"before pull {number}", drive("sync", relay(make, "sync", state, (2,))), straight[number:])
