@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
 
 from aiodata.engine.block import Failure
 from aiodata.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from aiodata.engine.block import Block
     from aiodata.engine.run import Run
@@ -61,19 +62,20 @@ class Skipped:
 
 
 async def behind(run: Run, blocks: AsyncIterator[Block[Any]], skip: int) -> AsyncIterator[Block[Any]]:
-    """Give the blocks without their first `skip` elements, those that failed included.
+    """Give the blocks without their first `skip` elements, those that failed included; close them at the end.
 
     Raises:
         Exception: There are fewer: what the last of them failed with, or a `StateError`.
     """
     skipped = Skipped(skip)
-    async for block in blocks:
-        rest = block
-        while skipped.missing:
-            rest, dropped = rest.drop(min(skipped.missing, 256), skipped)
-            await run.breathe()
-            if not dropped:
-                break
-        else:
-            yield rest
+    async with aclosing(cast("AsyncGenerator[Block[Any], None]", blocks)):
+        async for block in blocks:
+            rest = block
+            while skipped.missing:
+                rest, dropped = rest.drop(min(skipped.missing, 256), skipped)
+                await run.breathe()
+                if not dropped:
+                    break
+            else:
+                yield rest
     skipped.check()
