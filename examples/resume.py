@@ -78,6 +78,8 @@ def run(folder: Path, kill_after: int | None = None) -> list[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
+            if not line.endswith("\n"):
+                break  # what a process was printing when it was killed
             lines.append(line.strip())
             if len(lines) == kill_after:
                 process.kill()

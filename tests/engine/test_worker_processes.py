@@ -258,8 +258,7 @@ def test_a_worker_that_dies_while_another_hangs_ends_the_run(child_processes: Ca
     watch = Watch(child_processes)
     ds = Dataset.range(9).map(hang_or_die, 3, executor="process", timeout_seconds=LIMIT)
     with ds.iterate() as iterator:
-        found = pull_all(iterator)
-    assert found[0] == 0
+        found = pull_all(iterator)  # whether element 0 comes depends on which process has started first
     assert isinstance(found[-1], BrokenExecutor)
     assert str(found[-1]) == "a worker process ended with exit code 3"
     assert found[-1].__notes__ == ["in map(hang_or_die)"]
