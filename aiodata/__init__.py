@@ -20,13 +20,15 @@ The map of the package:
   `encode_example`, `encode_sequence_example`: back to bytes.
 - `ParquetDataset`, `ArrowDataset`: rows of Parquet and Arrow files.
 - `SqlDataset`: rows of a query on a SQLite database, as tf.data has it; `Dataset.from_sql`: on any database.
-- `Options`, with `AutotuneOptions` and `ThreadingOptions` in it: what holds for a whole pipeline.
+- `read_file`, `aread_file`: the whole of a file.
+- `Options`, with `AutotuneOptions`, `StorageOptions` and `ThreadingOptions` in it: what holds for a whole pipeline.
 - `Reducer`: what `group_by_reducer` does with a group.
 - `SparseTensor`: what `sparse_batch` and `VarLenFeature` give.
 - `Vocabulary`: tokens of text to numbers and back.
 - `CheckpointManager`: the last states of a training job, on disk.
 - `set_seed`: the global seed.
 - `errors`: what bad data raises, and the end that `get_next` reports.
+- `storage`: object stores, web servers and what else has URLs in place of paths; storages of one's own.
 - `image`: images decoded, resized and changed by chance.
 - `experimental`: the older forms of methods, as functions for `apply`.
 """
@@ -36,14 +38,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aiodata import errors
+from aiodata import errors, storage
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import AUTOTUNE
 from aiodata.engine.plan import INFINITE as INFINITE_CARDINALITY
 from aiodata.engine.plan import UNKNOWN as UNKNOWN_CARDINALITY
 from aiodata.iterator import DatasetIterator
 from aiodata.optional import Optional
-from aiodata.options import AutotuneOptions, Options, ThreadingOptions
+from aiodata.options import AutotuneOptions, Options, StorageOptions, ThreadingOptions
 from aiodata.random import set_seed
 from aiodata.spec import DatasetSpec, NoneTensorSpec, TensorSpec
 from aiodata.transforms.group_by_reducer import Reducer
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
     from aiodata.formats.raw import decode_raw
     from aiodata.formats.tfrecord_writer import TFRecordWriter
+    from aiodata.read_file import aread_file, read_file
     from aiodata.sources.arrow import ArrowDataset
     from aiodata.sources.csv import CsvDataset
     from aiodata.sources.fixed_length_record import FixedLengthRecordDataset
@@ -92,6 +95,7 @@ _LATER = {
     "TextLineDataset": "aiodata.sources.text_line",
     "VarLenFeature": "aiodata.formats.example_features",
     "Vocabulary": "aiodata.vocabulary",
+    "aread_file": "aiodata.read_file",
     "decode_csv": "aiodata.formats.csv",
     "decode_raw": "aiodata.formats.raw",
     "encode_example": "aiodata.formats.example_encoding",
@@ -103,6 +107,7 @@ _LATER = {
     "parse_sequence_example": "aiodata.formats.example_sequence",
     "parse_single_example": "aiodata.formats.example",
     "parse_single_sequence_example": "aiodata.formats.example_sequence",
+    "read_file": "aiodata.read_file",
     "text_dataset_from_directory": "aiodata.sources.text_dataset_from_directory",
 }
 """What is imported when it is first asked for, since most programs read one format of many: names and modules."""
@@ -143,6 +148,7 @@ __all__ = [
     "Reducer",
     "SparseTensor",
     "SqlDataset",
+    "StorageOptions",
     "TFRecordDataset",
     "TFRecordWriter",
     "TarDataset",
@@ -152,6 +158,7 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "VarLenFeature",
     "Vocabulary",
+    "aread_file",
     "decode_csv",
     "decode_raw",
     "encode_example",
@@ -164,6 +171,8 @@ __all__ = [
     "parse_sequence_example",
     "parse_single_example",
     "parse_single_sequence_example",
+    "read_file",
     "set_seed",
+    "storage",
     "text_dataset_from_directory",
 ]

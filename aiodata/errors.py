@@ -8,6 +8,7 @@ __all__ = [
     "DataError",
     "EndedEarlyError",
     "OutOfRangeError",
+    "RemoteError",
     "StateError",
     "StructureError",
     "TooManyErrorsError",
@@ -91,3 +92,27 @@ class OutOfRangeError(EOFError):
     It is an `EOFError`, as nothing is wrong with the data, and no loop or generator of Python's takes one for its own
     end, as they do with StopIteration and IndexError.
     """
+
+
+class RemoteError(OSError):
+    """Remote storage, or a server, that could not be read or written to, also not by trying again.
+
+    Args:
+        message: What is wrong, in words.
+        url: Where, without its secrets.
+        offset: The first byte, or row, that is missing; None where that has no meaning.
+        attempts: How often it was tried since something last arrived.
+    """
+
+    def __init__(self, message: str, url: str, offset: int | None = None, attempts: int = 1) -> None:
+        self.message = message
+        self.url = url
+        self.offset = offset
+        self.attempts = attempts
+        where = url if offset is None else f"{url}, byte {offset}"
+        tries = f" (tried {attempts} times)" if attempts > 1 else ""
+        super().__init__(f"{where}: {message}{tries}")
+
+    def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, int | None, int]]:
+        """Pickle by the constructor's own arguments, so that it crosses process borders whole."""
+        return type(self), (self.message, self.url, self.offset, self.attempts)

@@ -1,8 +1,8 @@
-"""Options that hold for a whole pipeline: tf.data's, all of them, and one of our own.
+"""Options that hold for a whole pipeline: tf.data's, all of them, and two of our own.
 
-These have an effect: `deterministic`, `autotune.enabled`, `autotune.cpu_budget`, and our `switch_interval_seconds`. All
-others are there so that programs written for tf.data run as they are. Their types are checked, `merge`, `==` and `repr`
-know them, and they have **no effect**, because there is nothing here for them to act on:
+These have an effect: `deterministic`, `autotune.enabled`, `autotune.cpu_budget`, and our `switch_interval_seconds` and
+`storage`. All others are there so that programs written for tf.data run as they are. Their types are checked, `merge`,
+`==` and `repr` know them, and they have **no effect**, because there is nothing here for them to act on:
 
 - `autotune.autotune_algorithm`, `.ram_budget`, `.initial_parallelism`, `.min_parallelism`: parallelism is chosen once,
   and no search by a model follows.
@@ -34,6 +34,7 @@ __all__ = [
     "OptimizationOptions",
     "Options",
     "ServiceOptions",
+    "StorageOptions",
     "ThreadingOptions",
     "available_cores",
 ]
@@ -206,6 +207,43 @@ class ServiceOptions(_Group):
 
 
 @dataclass(repr=False)
+class StorageOptions(_Group):
+    """How files in remote storage are read; an addition. None is the default that is named.
+
+    Trouble that may pass (a broken connection, a short body, silence, the status 408, 425, 429, 500, 502, 503 or 504)
+    is waited out: the first time for up to `first_wait_seconds`, then up to twice as long each time, by chance between
+    half of that and all of it, and at least as long as the server asks for. Reading goes on behind the last byte that
+    came.
+
+    Args:
+        max_attempts: Requests in a row that may bring nothing, at least 1; 10.
+        first_wait_seconds: 0.2.
+        max_wait_seconds: The longest wait that is chosen here; 10.
+        give_up_seconds: How long it may go on that nothing comes, from the first failure on; 120. A server that asks to
+            wait for longer is not asked again.
+        idle_seconds: How long a request may be silent: without a connection, an answer, or a further byte of it; 30.
+        requests_per_host: Requests that may be under way at once to one host or bucket, those of all pipelines of the
+            process together; 100.
+        chunk_bytes: Bytes of a file to ask for in one request; 2 MiB.
+        read_ahead_bytes: Bytes of one file that may be asked for before they are read, at least a chunk; 8 MiB. A
+            reader begins with a chunk, and doubles that as it goes on.
+        memory_bytes: Bytes that all open files of the process may hold or have asked for, before reading ahead stops;
+            256 MiB. Each file may have one chunk in any case, so it is never less than `chunk_bytes` times their
+            number.
+    """
+
+    max_attempts: int | None = field(default=None, metadata={"least": 1})
+    first_wait_seconds: float | int | None = field(default=None, metadata={"least": 0})
+    max_wait_seconds: float | int | None = field(default=None, metadata={"least": 0})
+    give_up_seconds: float | int | None = field(default=None, metadata={"least": 0})
+    idle_seconds: float | int | None = field(default=None, metadata={"least": 0})
+    requests_per_host: int | None = field(default=None, metadata={"least": 1})
+    chunk_bytes: int | None = field(default=None, metadata={"least": 1})
+    read_ahead_bytes: int | None = field(default=None, metadata={"least": 0})
+    memory_bytes: int | None = field(default=None, metadata={"least": 0})
+
+
+@dataclass(repr=False)
 class Options(_Group):
     """What `with_options` sets for a whole pipeline; None leaves the choice to the library.
 
@@ -216,7 +254,7 @@ class Options(_Group):
         deterministic: False lets parallel stages give elements in the order in which they become ready, where the
             stage itself does not say. None means True.
         autotune: What `AUTOTUNE` may choose.
-        threading: No effect, like all that follow but the last; the module's documentation says why.
+        threading: No effect, like all that follow but the last two; the module's documentation says why.
         experimental_optimization: No effect.
         experimental_distribute: No effect.
         experimental_service: No effect.
@@ -228,6 +266,7 @@ class Options(_Group):
         framework_type: No effect.
         switch_interval_seconds: Sets `sys.setswitchinterval` while the pipeline runs, at least 0.000001: a smaller one
             than Python's 0.005 makes a loop answer sooner beside busy pure-Python threads. None leaves it alone.
+        storage: How files in remote storage are read.
 
     >>> options = Options()
     >>> options.deterministic = False
@@ -237,7 +276,7 @@ class Options(_Group):
     >>> options == Options(deterministic=False, autotune=AutotuneOptions(cpu_budget=1))
     True
 
-    Source: `tf.data.Options`; `switch_interval_seconds` is an addition.
+    Source: `tf.data.Options`; `switch_interval_seconds` and `storage` are additions.
     """
 
     deterministic: bool | None = None
@@ -253,6 +292,7 @@ class Options(_Group):
     dataset_name: str | None = None
     framework_type: list[str] | None = None
     switch_interval_seconds: float | int | None = field(default=None, metadata={"least": 1e-6})
+    storage: StorageOptions = field(default_factory=StorageOptions)
 
     experimental_deterministic = _older_name("deterministic")
     experimental_threading = _older_name("threading")

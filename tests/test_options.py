@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aiodata import AutotuneOptions, Options, ThreadingOptions
+from aiodata import AutotuneOptions, Options, StorageOptions, ThreadingOptions
 from aiodata.options import (
     AutoShardPolicy,
     AutotuneAlgorithm,
@@ -26,6 +26,7 @@ GROUPS = {
     "experimental_optimization": OptimizationOptions,
     "experimental_distribute": DistributeOptions,
     "experimental_service": ServiceOptions,
+    "storage": StorageOptions,
 }
 
 
@@ -33,7 +34,7 @@ def names(kind: Any) -> set[str]:
     return {entry.name for entry in fields(kind)}
 
 
-def test_has_the_fields_and_groups_of_tf_data() -> None:
+def test_has_the_fields_and_groups_of_tf_data_and_those_for_storage() -> None:
     plain = {"deterministic", "dataset_name", "framework_type", "switch_interval_seconds"}
     ends = ("external_state_policy", "slack", "symbolic_checkpoint", "warm_start")
     assert names(Options) == plain | {f"experimental_{end}" for end in ends} | GROUPS.keys()
@@ -48,6 +49,9 @@ def test_has_the_fields_and_groups_of_tf_data() -> None:
     assert names(ThreadingOptions) == {"private_threadpool_size", "max_intra_op_parallelism"}
     assert names(DistributeOptions) == {"auto_shard_policy", "num_devices"}
     assert names(ServiceOptions) == {"pinned"}
+    waits = {"max_attempts", "first_wait_seconds", "max_wait_seconds", "give_up_seconds", "idle_seconds"}
+    sizes = {"requests_per_host", "chunk_bytes", "read_ahead_bytes", "memory_bytes"}
+    assert names(StorageOptions) == waits | sizes
     assert {"noop_elimination", "map_and_batch_fusion", "apply_default_optimizations"} < names(OptimizationOptions)
 
 

@@ -167,6 +167,8 @@ class Run:
 
     def guard(self) -> None:
         """Make sure that the run ends in order also when its loop is shut down with the iterator still open."""
+        if self.stepped:
+            return
         root = self
         while root.parent is not None and not root.on_private_loop:
             root = root.parent

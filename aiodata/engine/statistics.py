@@ -22,6 +22,8 @@ class Counters:
         grain: Elements in one hand-over to a worker pool.
         capacity: Elements that may wait in its channel.
         bytes_read: Bytes read from storage.
+        requests: Requests to remote storage and servers, each attempt counted.
+        retries: Those that repeated what had failed.
         errors: Elements that failed and were left out.
     """
 
@@ -33,6 +35,8 @@ class Counters:
     grain: int = 0
     capacity: int = 0
     bytes_read: int = 0
+    requests: int = 0
+    retries: int = 0
     errors: int = 0
 
 

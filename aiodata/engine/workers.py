@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from aiodata.engine.daemons import Daemons
 
@@ -19,6 +19,13 @@ __all__ = ["Overdue", "Pools", "all_of", "wait_out"]
 P = ParamSpec("P")
 R = TypeVar("R")
 Pool = TypeVar("Pool", bound="_Threads | Daemons")
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+Shared = TypeVar("Shared", bound=_Closes)
 
 FILE_THREADS = 32
 """Threads for reading files; they are made as they are needed."""
@@ -118,7 +125,7 @@ class Overdue(Exception):
 
 
 class Pools:
-    """The pools of one run: threads for files, and one pool for each parallel map.
+    """The pools of one run: threads for files, one pool for each parallel map, and what else ends with it.
 
     Args:
         used: Called when a pool is made.
@@ -129,6 +136,15 @@ class Pools:
         self._files: _Threads | None = None
         self._threads: list[_Threads | Daemons] = []
         self._processes: list[Processes] = []
+        self._shared: dict[Callable[[], Any], Any] = {}
+
+    def share(self, make: Callable[[], Shared]) -> Shared:
+        """Give what all of the run uses together: made at the first use, and closed when the run ends."""
+        if make not in self._shared:
+            self._used()
+            self._shared[make] = make()
+        shared: Shared = self._shared[make]
+        return shared
 
     @property
     def files(self) -> ThreadPoolExecutor:
@@ -173,6 +189,7 @@ class Pools:
         finally:
             for pool in self._threads:
                 pool.shutdown(wait=True)  # the threads are idle: they end within microseconds
+            self._close_shared()
             _open.difference_update(self._threads)
             self._files = None
             self._threads.clear()
@@ -181,7 +198,12 @@ class Pools:
     def abandon(self) -> None:
         """Let the workers end by themselves: nobody is there to wait for them."""
         self._shut()
+        self._close_shared()
         _open.difference_update(self._threads)
+
+    def _close_shared(self) -> None:
+        while self._shared:
+            self._shared.popitem()[1].close()
 
     def hold(self, thread: threading.Thread) -> bool:
         """Tell whether a thread is one of these pools'."""

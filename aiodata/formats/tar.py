@@ -89,7 +89,7 @@ class TarSplitter:
         number: int,
         *,
         select: frozenset[str] | None = None,
-        size: Callable[[str], int | None] = lambda path: None,
+        size: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._content_size = size
         self._path = path
@@ -222,7 +222,7 @@ class TarSplitter:
 
     def _check_there(self, info: tarfile.TarInfo, length: int) -> None:
         """Make sure that the content has the whole of a member, before any of it is waited for and held."""
-        size = self._content_size(self._path)
+        size = self._content_size()
         if size is not None and self._base + length > size:
             raise self._error(
                 f"{info.name!r} has {info.size} bytes, which go beyond the end of the file: it is cut short, or damaged"

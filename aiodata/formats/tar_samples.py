@@ -35,7 +35,7 @@ class SampleSplitter(TarSplitter):
         number: int,
         *,
         select: frozenset[str] | None = None,
-        size: Callable[[str], int | None] = lambda path: None,
+        size: Callable[[], int | None] = lambda: None,
     ) -> None:
         super().__init__(path, offset, number, select=select, size=size)
         self._sample: dict[str, Any] | None = None

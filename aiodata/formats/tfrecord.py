@@ -85,9 +85,7 @@ class RecordSplitter:
         size: Gives the number of bytes of the content, None where it is not known.
     """
 
-    def __init__(
-        self, path: str, offset: int, number: int, size: Callable[[str], int | None] = lambda path: None
-    ) -> None:
+    def __init__(self, path: str, offset: int, number: int, size: Callable[[], int | None] = lambda: None) -> None:
         self._content_size = size
         self._crc = checksum_function("TFRecordDataset")
         self._path = path
@@ -187,7 +185,7 @@ class RecordSplitter:
         return not wrong
 
     def _is_there(self, behind: int) -> bool:
-        size = self._content_size(self._path)
+        size = self._content_size()
         return size is None or self._offset + behind + self._wanted <= size
 
     def _damaged_length(self, data: bytes, at: int, behind: int, count: int) -> CorruptRecordError:

@@ -1,4 +1,4 @@
-"""What the readers of files share: the names of files that they take, and how files are read one by one or at once."""
+"""What the readers of files share: the names and URLs that they take, and how files are read one by one or at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiodata.checks import check_integer, check_parallelism
 from aiodata.engine.plan import plan_of
+from aiodata.storage.schemes import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     Path: TypeAlias = str | bytes | os.PathLike[str]
     Filenames: TypeAlias = Path | Sequence[Path] | Dataset[Any]
 
-__all__ = ["check_buffer_size", "read_files"]
+__all__ = ["check_buffer_size", "path_of", "read_files"]
+
+
+def path_of(filename: Any) -> str:
+    """Give the path, or the URL, that a name of a file stands for."""
+    return local_path(os.fsdecode(filename))
 
 
 def read_files(
@@ -47,7 +53,7 @@ def read_files(
     """
     reads = check_parallelism(num_parallel_reads, method, "num_parallel_reads")
     if isinstance(filenames, (str, bytes, os.PathLike)):
-        records = read(os.fsdecode(filenames))
+        records = read(filenames)
     else:
         names: Any = (
             filenames if plan_of(filenames) is not None else datasets.from_tensor_slices(_paths(filenames, method))

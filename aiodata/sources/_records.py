@@ -11,13 +11,15 @@ from aiodata.engine.position import Origin, locate
 from aiodata.errors import StateError
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.storage.content import pieces
-from aiodata.storage.local import LocalFile
+from aiodata.storage.remote import open_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from aiodata.engine.run import Run
     from aiodata.formats.cuts import Cut, Splitter
+    from aiodata.storage.local import LocalFile
+    from aiodata.storage.remote import RemoteFile
 
 __all__ = ["read_records"]
 
@@ -29,11 +31,12 @@ async def read_records(
     path: str,
     compression: str,
     chunk_bytes: int | None,
-    splitter: Callable[[str, int, int], Splitter],
+    splitter: Callable[..., Splitter],
     stage: str,
     unit: str = "record",
     first: int = 1,
     ends: bytes = b"",
+    is_sized: bool = False,
 ) -> AsyncGenerator[Block[Any], None]:
     """Give a file's records; what goes wrong takes the place of the record that could not be read, and is the last.
 
@@ -51,6 +54,8 @@ async def read_records(
         unit: What is numbered: records or lines.
         first: The first number.
         ends: As for `pieces`.
+        is_sized: Whether the splitter also takes `size`, which gives the number of bytes of the file, None where that
+            is not known, or not the content's.
     """
     promise = Promise(start, (0, first, 0))
     offset, number, stop = promise.where
@@ -58,11 +63,13 @@ async def read_records(
     checks_stop = promise.binds and promise.count > 0 and ends
     counters = run.statistics.counters(stage)
     failed: list[Block[Any]] = []
-    file = LocalFile(run, path, promise.mark)
+    file = open_file(run, path, promise.mark, counters)
+    path = file.path
     try:
         async with aclosing(pieces(run, file, compression, chunk_bytes, offset, ends)) as content:
             piece = await anext(content, b"")  # before anything else: now it is known whether the file is the same
-            cutter = splitter(path, offset, number)
+            sized: Any = {"size": file.size} if is_sized and not compression else {}
+            cutter = splitter(path, offset, number, **sized)
             while True:
                 if checks_stop and read <= stop < read + len(piece):
                     _check_stop((last + piece)[: stop - read + len(last) + 1][-2:], stop, ends, path)
@@ -98,7 +105,7 @@ def _check_stop(around: bytes, stop: int, ends: bytes, path: str) -> None:
         raise StateError(f"{path}, byte {stop}: no record ends there, as one did when the state was saved")
 
 
-def _block(cut: Cut, file: LocalFile, unit: str, where: tuple[int, int, int]) -> Block[Any]:
+def _block(cut: Cut, file: LocalFile | RemoteFile, unit: str, where: tuple[int, int, int]) -> Block[Any]:
     place = partial(_place, file.path, unit, where[1], cut.begins)
     origin = Origin(partial(position, where, cut.length, file.mark), place)
     if cut.elements is None:

@@ -16,9 +16,10 @@ from aiodata.engine.position import Origin, locate
 from aiodata.errors import DataError, StateError, StructureError
 from aiodata.extras import load
 from aiodata.formats.arrow_tables import Request
-from aiodata.sources._files import read_files
+from aiodata.sources._files import path_of, read_files
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.storage.marks import mark_at
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -169,9 +170,9 @@ def read_tables(
 def _rows_of(
     filename: Any, *, datasets: type[Dataset[Any]], table: Callable[[str], Table], first: FirstTypes, stage: str
 ) -> Dataset[Any]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     opens = partial(_read_table, name=stage, path=path, open_table=table, first=first)
-    return datasets(Plan(stage, opens, detail=path))
+    return datasets(Plan(stage, opens, detail=masked(path)))
 
 
 async def _read_table(

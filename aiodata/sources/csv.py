@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,10 @@ from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.csv import compile_columns
 from aiodata.formats.csv_records import CsvRecords
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def _spec(columns: CsvColumns, *names: Any) -> tuple[TensorSpec, ...]:
 def _records_of(
     filename: Any, *, columns: CsvColumns, header: bool, compression: str, chunk_bytes: int | None
 ) -> Dataset[tuple[Any, ...]]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     stage = partial(
         read_records,
         path=path,
@@ -127,5 +127,5 @@ def _records_of(
         ends=b"\r\n",
     )
     types = [str(column.dtype) for column in columns.columns]
-    detail = ", ".join([path, *types, *(["header"] if header else []), *([compression] if compression else [])])
+    detail = ", ".join([masked(path), *types, *(["header"] if header else []), *([compression] if compression else [])])
     return Dataset(Plan("csv", stage, detail=detail, spec=partial(_spec, columns), contents=columns.facts()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +10,14 @@ from aiodata.dataset import Dataset
 from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.fixed_length import FixedLengthSplitter
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
-from aiodata.storage.size import size_of
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable
 
-    from aiodata.engine.block import Block
-    from aiodata.engine.run import Run
     from aiodata.sources._files import Filenames
 
 __all__ = ["FixedLengthRecordDataset"]
@@ -97,30 +93,22 @@ def _spec(*names: Any) -> TensorSpec:
 def _records_of(
     filename: Any, *, lengths: tuple[int, int, int], compression: str, chunk_bytes: int | None
 ) -> Dataset[bytes]:
-    path = os.fsdecode(filename)
-    stage = partial(_records, path=path, lengths=lengths, compression=compression, chunk_bytes=chunk_bytes)
-    detail = ", ".join([path, *map(str, lengths), *([compression] if compression else [])])
-    return Dataset(Plan("fixed_length_record", stage, detail=detail, spec=_spec))
-
-
-async def _records(
-    run: Run, *, start: Any, path: str, lengths: tuple[int, int, int], compression: str, chunk_bytes: int | None
-) -> AsyncIterator[Block[bytes]]:
-    size = None if compression else await run.in_thread(size_of, path)
-
-    def splitter(path: str, offset: int, number: int) -> FixedLengthSplitter:
-        return FixedLengthSplitter(path, offset, number, *lengths, size)
-
-    blocks = read_records(
-        run,
-        start=start,
+    path = path_of(filename)
+    stage = partial(
+        read_records,
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=splitter,
+        splitter=partial(_splitter, lengths=lengths),
         stage="fixed_length_record",
         first=0,
+        is_sized=True,
     )
-    async with aclosing(blocks):
-        async for block in blocks:
-            yield block
+    detail = ", ".join([masked(path), *map(str, lengths), *([compression] if compression else [])])
+    return Dataset(Plan("fixed_length_record", stage, detail=detail, spec=_spec))
+
+
+def _splitter(
+    path: str, offset: int, number: int, size: Callable[[], int | None] = lambda: None, *, lengths: tuple[int, int, int]
+) -> FixedLengthSplitter:
+    return FixedLengthSplitter(path, offset, number, *lengths, size())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,9 @@ from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.json_columns import JsonColumns
 from aiodata.formats.json_lines import JsonLinesSplitter
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,7 +110,7 @@ def _spec(*names: Any, columns: JsonColumns | None) -> Any:
 def _values_of(
     filename: Any, *, columns: JsonColumns | None, skips: bool, compression: str, chunk_bytes: int | None
 ) -> Dataset[Any]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     stage = partial(
         read_records,
         path=path,
@@ -121,6 +121,11 @@ def _values_of(
         unit="line",
         ends=b"\n",
     )
-    parts = [path, compression, f"{{{columns.detail}}}" if columns else "", "on_truncated='skip'" if skips else ""]
+    parts = [
+        masked(path),
+        compression,
+        f"{{{columns.detail}}}" if columns else "",
+        "on_truncated='skip'" if skips else "",
+    ]
     detail = ", ".join(filter(None, parts))
     return Dataset(Plan("json_lines", stage, detail=detail, spec=partial(_spec, columns=columns)))

@@ -15,6 +15,8 @@ from aiodata.engine.plan import UNKNOWN, Plan
 from aiodata.engine.position import Origin
 from aiodata.errors import StateError
 from aiodata.spec import TensorSpec
+from aiodata.storage.masking import masked
+from aiodata.storage.schemes import is_remote, local_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,10 +38,11 @@ def list_files(
 
     The files are listed when the iteration begins, so their number is not known before. A state that was saved with
     other files is refused. `*` and `?` do not cross folders, `*` matches folders and dot files too; a path that two
-    patterns match comes twice.
+    patterns match comes twice. In object stores (`"s3://bucket/train-*.tfrecord"`) there are files only, and no
+    folders. Web servers have no listings, so an `https://` URL can have no wildcards: it is one file, if it is there.
 
     Args:
-        file_pattern: A glob pattern or a list of them.
+        file_pattern: A glob pattern or a list of them; a path, or a URL.
         shuffle: None or True: another random order in each iteration; False: sorted by bytes.
         seed: Makes the random order the same in every process: that of `shuffle(number of files, seed)`.
         name: A name for the stage, shown in `repr`.
@@ -65,7 +68,7 @@ def list_files(
     patterns = [os.fsencode(pattern) for pattern in given]
     if not patterns:
         raise ValueError("list_files: file_pattern is empty")
-    detail = ", ".join(os.fsdecode(pattern) for pattern in patterns)
+    detail = _in_words(patterns)
     stage = partial(_paths, patterns=patterns)
     spec = TensorSpec((), object)
     files = cls.of(Plan("list_files", stage, detail=detail, spec=lambda: spec, title=name, contents=patterns))
@@ -79,25 +82,41 @@ def _as_glob(pattern: bytes) -> str:
     return text.replace("[^", "[!")
 
 
-def _matches(patterns: list[bytes]) -> list[bytes]:
+def _in_words(patterns: list[bytes]) -> str:
+    return ", ".join(masked(os.fsdecode(pattern)) for pattern in patterns)
+
+
+def _local_files(patterns: list[bytes]) -> list[bytes]:
+    found: list[bytes] = []
+    for pattern in patterns:
+        found += [os.fsencode(path) for path in glob.glob(_as_glob(pattern), include_hidden=True)]
+    return found
+
+
+async def _matches(run: Run, patterns: list[bytes]) -> list[bytes]:
     """List what matches, sorted.
 
     Raises:
         FileNotFoundError: Nothing does.
     """
-    found: list[bytes] = []
-    for pattern in patterns:
-        found += [os.fsencode(path) for path in glob.glob(_as_glob(pattern), include_hidden=True)]
+    there = [os.fsencode(local_path(os.fsdecode(pattern))) for pattern in patterns]
+    found: list[bytes] = await run.in_thread(_local_files, [each for each in there if not is_remote(os.fsdecode(each))])
+    for url in map(os.fsdecode, there):
+        if is_remote(url):
+            from aiodata.storage.remote import list_remote
+
+            found += [os.fsencode(path) for path in await list_remote(run, url, run.statistics.counters("list_files"))]
     if not found:
-        raise FileNotFoundError(f"list_files: no file matches {', '.join(repr(os.fsdecode(p)) for p in patterns)}")
+        raise FileNotFoundError(f"list_files: no file matches {', '.join(map(repr, _in_words(patterns).split(', ')))}")
     return sorted(found)
 
 
 async def _paths(run: Run, *, start: list[int] | None, patterns: list[bytes]) -> AsyncIterator[Block[bytes]]:
-    paths = await run.in_thread(_matches, patterns)
+    paths = await _matches(run, patterns)
     facts = [len(paths), crc32(b"\0".join(paths))]
     if start is not None and start != facts:
         now = "others" if start[0] == facts[0] else str(facts[0])
-        names = ", ".join(os.fsdecode(pattern) for pattern in patterns)
-        raise StateError(f"list_files: {start[0]} files matched {names} when the state was saved, now {now} do")
+        raise StateError(
+            f"list_files: {start[0]} files matched {_in_words(patterns)} when the state was saved, now {now} do"
+        )
     yield Block(Origin(lambda: facts), computed=paths, clean=True)

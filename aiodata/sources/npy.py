@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,11 @@ from aiodata.engine.plan import Plan
 from aiodata.engine.position import Origin, locate
 from aiodata.errors import StateError
 from aiodata.formats.npy import RowFile
-from aiodata.sources._files import read_files
+from aiodata.sources._files import path_of, read_files
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._tables import FirstTypes
 from aiodata.storage.marks import mark_at
+from aiodata.storage.masking import masked
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def _spec(*names: Any) -> None:
 
 
 def _rows_of(filename: Any, *, opens: Any, first: FirstTypes) -> Dataset[Any]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     members = opens.keywords["members"]
-    detail = path + (f", {list(members)}" if members else "")
+    detail = masked(path) + (f", {list(members)}" if members else "")
     return Dataset(Plan("npy", partial(_rows, path=path, opens=opens, first=first), detail=detail))
 
 

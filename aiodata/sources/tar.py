@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.tar import TarSplitter
 from aiodata.formats.tar_samples import SampleSplitter
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
-from aiodata.storage.size import size_of
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,18 +118,24 @@ def _file_spec(*names: Any) -> tuple[TensorSpec, TensorSpec]:
 def _records_of(
     filename: Any, *, compression: str, chunk_bytes: int | None, group: bool, select: frozenset[str] | None
 ) -> Dataset[Any]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     splitter = partial(SampleSplitter if group else TarSplitter, select=select)
     stage = partial(
         read_records,
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=splitter if compression else partial(splitter, size=size_of),
+        splitter=splitter,
+        is_sized=True,
         stage="tar",
         unit="sample" if group else "file",
         first=0,
     )
-    details = [path, compression, "" if group else "group=False", "" if select is None else f"select={sorted(select)}"]
+    details = [
+        masked(path),
+        compression,
+        "" if group else "group=False",
+        "" if select is None else f"select={sorted(select)}",
+    ]
     spec = _sample_spec if group else _file_spec
     return Dataset(Plan("tar", stage, detail=", ".join(filter(None, details)), spec=spec))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,10 @@ from aiodata.dataset import Dataset
 from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type, check_text
 from aiodata.formats.cuts import Cut
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def _spec(*names: Any) -> TensorSpec:
 
 
 def _lines_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Dataset[bytes]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     stage = partial(
         read_records,
         path=path,
@@ -91,7 +91,7 @@ def _lines_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Da
         unit="line",
         ends=b"\n",
     )
-    detail = path + (f", {compression}" if compression else "")
+    detail = masked(path) + (f", {compression}" if compression else "")
     return Dataset(Plan("text_line", stage, detail=detail, spec=_spec))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +9,10 @@ from aiodata.dataset import Dataset
 from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.tfrecord import RecordSplitter, checksum_function
-from aiodata.sources._files import check_buffer_size, read_files
+from aiodata.sources._files import check_buffer_size, path_of, read_files
 from aiodata.sources._records import read_records
 from aiodata.spec import TensorSpec
-from aiodata.storage.size import size_of
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from aiodata.sources._files import Filenames
@@ -79,15 +78,16 @@ def _spec(*names: Any) -> TensorSpec:
 
 
 def _records_of(filename: Any, *, compression: str, chunk_bytes: int | None) -> Dataset[bytes]:
-    path = os.fsdecode(filename)
+    path = path_of(filename)
     stage = partial(
         read_records,
         path=path,
         compression=compression,
         chunk_bytes=chunk_bytes,
-        splitter=RecordSplitter if compression else partial(RecordSplitter, size=size_of),
+        splitter=RecordSplitter,
+        is_sized=True,
         stage="tf_record",
         first=0,
     )
-    detail = path + (f", {compression}" if compression else "")
+    detail = masked(path) + (f", {compression}" if compression else "")
     return Dataset(Plan("tf_record", stage, detail=detail, spec=_spec))

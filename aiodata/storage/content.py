@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from aiodata.engine.run import Run
     from aiodata.storage.local import LocalFile
+    from aiodata.storage.remote import RemoteFile
 
 __all__ = ["pieces"]
 
@@ -21,7 +22,7 @@ FURTHER_BYTES = 1024 * 1024
 
 
 async def pieces(
-    run: Run, file: LocalFile, compression: str, chunk_bytes: int | None, offset: int, ends: bytes = b""
+    run: Run, file: LocalFile | RemoteFile, compression: str, chunk_bytes: int | None, offset: int, ends: bytes = b""
 ) -> AsyncGenerator[bytes, None]:
     """Give a file's content from a byte of it on, uncompressed.
 

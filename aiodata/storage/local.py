@@ -12,6 +12,7 @@ from aiofiles.threadpool import wrap
 
 from aiodata.engine.workers import wait_out
 from aiodata.storage.marks import mark_of
+from aiodata.storage.size import size_of
 
 if TYPE_CHECKING:
     from aiodata.engine.run import Run
@@ -39,6 +40,10 @@ class LocalFile:
         """What tells the file from another; its own as soon as it is open."""
         self._file: FileIO | None = None
         self._reader: Any = None
+
+    def size(self) -> int | None:
+        """Give its number of bytes; None for what is no regular file."""
+        return size_of(self.path)
 
     async def open(self, size: int, offset: int = 0) -> bytes:
         """Open the file and read from a byte offset as `read` does.

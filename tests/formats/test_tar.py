@@ -369,14 +369,14 @@ def test_an_absurd_size_allocates_nothing(size: bytes) -> None:
 def test_a_size_beyond_the_file_is_an_error_before_anything_is_held() -> None:
     good = files(a_x=b"1")[:1024]
     for splitter, count in [(TarSplitter, 1), (SampleSplitter, 0)]:
-        cutter = splitter("x.tar", 0, 0, size=lambda path: 1024 + 512 + 10_000)
+        cutter = splitter("x.tar", 0, 0, size=lambda: 1024 + 512 + 10_000)
         given = list(cutter.feed(good))
         with pytest.raises(CorruptRecordError, match=r"'b\.x' has 10001 bytes, which go beyond") as raised:
             given += cutter.feed(sized(tarfile.TarInfo("b.x"), b"%011o\0" % 10_001))
         assert sum(part.length for part in given) == count
         assert (raised.value.record, raised.value.offset) == (count, 1024)
     whole = good + sized(tarfile.TarInfo("b.x"), b"%011o\0" % 10_001) + b"y" * 10_001 + bytes(511 - 272 + 1024)
-    found = cut(whole, 700, partial(SampleSplitter, size=lambda path: len(whole)))
+    found = cut(whole, 700, partial(SampleSplitter, size=lambda: len(whole)))
     assert found == [{"__key__": "a", "x": b"1"}, {"__key__": "b", "x": b"y" * 10_001}]
 
 

@@ -1,0 +1,84 @@
+"""Whole files as bytes, local and remote, for functions that a pipeline maps over names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import anyio
+
+from aiodata.engine.statistics import Counters
+from aiodata.options import StorageOptions
+from aiodata.storage.download import Download
+from aiodata.storage.network import Lease
+from aiodata.storage.schemes import is_remote, local_path
+
+if TYPE_CHECKING:
+    from aiodata.storage.network import Network
+
+__all__ = ["aread_file", "read_file"]
+
+PIECE_BYTES = 1 << 30
+"""More than a chunk: all that is there is taken at once."""
+
+
+def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
+    """Read a whole file.
+
+    Trouble of a network is waited out as in a pipeline. Memory: the file, twice for a moment where it is remote.
+
+    Args:
+        filename: A path or a URL.
+        options: How a remote file is read.
+
+    Raises:
+        OSError: It cannot be read.
+
+    >>> import aiodata, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(os.path.join(folder, "a.txt"), "wb") as file:
+    ...         _ = file.write(b"content")
+    ...     list(aiodata.Dataset.list_files(folder + "/*.txt").map(aiodata.read_file))
+    [b'content']
+
+    Source: `tf.io.read_file`.
+    """
+    path = local_path(os.fsdecode(filename))
+    if not is_remote(path):
+        with open(path, "rb") as file:
+            return file.read()
+    with closing(Lease()) as lease:
+        return lease.network.wait(_content(lease.network, path, options or StorageOptions()))
+
+
+async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
+    """Read a whole file, awaited: `map(aread_file, num_parallel_calls=64)` has 64 of them under way at once.
+
+    Args:
+        filename: A path or a URL.
+        options: How a remote file is read.
+
+    Raises:
+        OSError: It cannot be read.
+
+    An addition; see `read_file`.
+    """
+    path = local_path(os.fsdecode(filename))
+    if not is_remote(path):
+        return await anyio.Path(path).read_bytes()
+    with closing(Lease()) as lease:
+        work = _content(lease.network, path, options or StorageOptions())
+        return await asyncio.wrap_future(lease.network.submit(work))
+
+
+async def _content(network: Network, url: str, options: StorageOptions) -> bytes:
+    download = Download(network.storage(url), url, options, Counters("read_file"), network.limits)
+    pieces: list[bytes] = []
+    try:
+        while piece := await download.take(PIECE_BYTES):
+            pieces.append(piece)
+    finally:
+        await download.aclose()
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

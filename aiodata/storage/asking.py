@@ -1,0 +1,114 @@
+"""Requests to a storage, repeated where that may help."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from aiodata.storage.healing import Healing, Trouble, idle_seconds
+from aiodata.storage.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiodata.engine.statistics import Counters
+    from aiodata.options import StorageOptions
+    from aiodata.storage.network import Limits
+    from aiodata.storage.protocol import Storage
+
+__all__ = ["ask", "in_time", "turn"]
+
+R = TypeVar("R")
+REQUESTS_PER_HOST = 100
+
+
+async def ask(
+    storage: Storage,
+    url: str,
+    request: Callable[[], Awaitable[R]],
+    options: StorageOptions,
+    counters: Counters,
+    reached: Callable[[], int] | None = None,
+) -> R:
+    """Make a request until it succeeds, on the network's loop.
+
+    After trouble that may pass it is made again, see `Healing`; once more after a refusal, if there are credentials to
+    ask for anew.
+
+    Args:
+        storage: What is asked.
+        url: What it is asked for.
+        request: Makes the request, each time for what is still missing.
+        options: The limits.
+        counters: Where retries are counted.
+        reached: Gives the first byte that is missing; None where there are none.
+
+    Raises:
+        OSError: It failed, and not by trouble that may pass; or more often than the limits allow.
+    """
+    healing = Healing(masked(url), options, counters)
+    refused_at: int | None = None
+    at = 0
+    while True:
+        before = at
+        try:
+            return await request()
+        except PermissionError:
+            at = reached() if reached else 0
+            if refused_at == at or not await storage.renew():
+                raise
+            refused_at = at
+            counters.retries += 1
+        except (Trouble, ConnectionError, TimeoutError) as error:
+            at = reached() if reached else 0
+            if at > before:
+                healing.progress()
+            await healing.wait(error, at if reached else None)
+
+
+class turn:
+    """Count one more request to the host of a URL, when it may be made; use it in `async with`.
+
+    Args:
+        limits: What all transfers share.
+        storage: What is asked.
+        url: What it is asked for.
+        options: The limits.
+        counters: Where requests are counted.
+    """
+
+    def __init__(self, limits: Limits, storage: Storage, url: str, options: StorageOptions, counters: Counters) -> None:
+        self._limits = limits
+        self._host = storage.host(url)
+        self._most = options.requests_per_host or REQUESTS_PER_HOST
+        self._counters = counters
+        self._is_counted = False
+
+    async def __aenter__(self) -> turn:
+        await self._limits.enter(self._host, self._most)
+        self._is_counted = True
+        self._counters.requests += 1
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Let the next one have its turn before this one has ended."""
+        if self._is_counted:
+            self._is_counted = False
+            self._limits.leave(self._host)
+
+
+async def in_time(waiting: Awaitable[R], options: StorageOptions, what: str) -> R:
+    """Wait for what must not take longer than a request may be silent.
+
+    Raises:
+        Trouble: It does.
+    """
+    seconds = idle_seconds(options)
+    try:
+        async with asyncio.timeout(seconds):
+            return await waiting
+    except TimeoutError as error:
+        raise Trouble(str(error) or f"there was silence for {seconds:g} s instead of {what}") from error

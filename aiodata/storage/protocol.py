@@ -1,0 +1,128 @@
+"""What a kind of remote storage has to do; one class for each, chosen by the scheme of a URL."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from aiodata.storage.masking import masked
+
+__all__ = ["Answer", "FileInfo", "Storage", "Upload", "close_pieces"]
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """What is known of a file.
+
+    Args:
+        size: Its number of bytes; None where the server does not say, and so gives the whole file only.
+        tag: Tells this content from another under the same name, such as an ETag; "" where the server does not say.
+    """
+
+    size: int | None = None
+    tag: str = ""
+
+
+@dataclass
+class Answer:
+    """What came for a request of some bytes.
+
+    Args:
+        info: The file.
+        pieces: The bytes, as they come. It is closed by whoever reads it if it has `aclose`.
+        offset: Where in the file they begin: at the byte that was asked for, or before it.
+        is_range: Whether they end where it was asked for. What does not know ranges of bytes gives all of the file.
+        check: Called with each piece, and at the end with b"": raises `Trouble` there if they are damaged. None if
+            nothing tells.
+    """
+
+    info: FileInfo
+    pieces: AsyncIterator[bytes]
+    offset: int
+    is_range: bool = True
+    check: Callable[[bytes], None] | None = None
+
+
+class Upload(Protocol):
+    """A new file, which is not seen under its name before it is complete; one task writes it."""
+
+    async def write(self, data: bytes, /) -> None:
+        """Write more of it."""
+        ...
+
+    async def commit(self) -> None:
+        """Put it in its place, in place of what may be there."""
+        ...
+
+    async def discard(self) -> None:
+        """Give it up: nothing of it is left, and what was there stays."""
+        ...
+
+
+class Storage(ABC):
+    """A kind of remote storage.
+
+    Its methods are called on one event loop, a private one of aiodata's, many at once, and each may be cancelled at any
+    time: whatever it has begun has to end then. They raise
+
+    - `FileNotFoundError`, `PermissionError` and other `OSError`s for what will not pass;
+    - `Trouble`, `ConnectionError` or `TimeoutError` for what may. The request is repeated then, from the last byte that
+      came. So no method has to repeat anything itself.
+
+    URLs in messages should be `masked`.
+    """
+
+    @abstractmethod
+    async def open(self, url: str, offset: int, length: int | None) -> Answer:
+        """Ask for bytes of a file.
+
+        Args:
+            url: The file.
+            offset: The first byte, 0 or more.
+            length: How many, at least 1; None for all that follow. Behind the end of the file there are fewer, or none,
+                which is no error.
+        """
+
+    async def info(self, url: str) -> FileInfo:
+        """Look a file up."""
+        answer = await self.open(url, 0, 1)
+        await close_pieces(answer)
+        return answer.info
+
+    async def list(self, pattern: str) -> list[str]:
+        """List the URLs that match a pattern, sorted; none is no error.
+
+        Args:
+            pattern: As `tf.io.gfile.glob` takes it: `*`, `?` and `[...]` do not cross a `/`.
+        """
+        raise io.UnsupportedOperation(f"{masked(pattern)}: files of this kind cannot be listed")
+
+    async def create(self, url: str) -> Upload:
+        """Begin a new file."""
+        raise io.UnsupportedOperation(f"{masked(url)}: files of this kind cannot be written")
+
+    async def delete(self, url: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        raise io.UnsupportedOperation(f"{masked(url)}: files of this kind cannot be removed")
+
+    async def renew(self) -> bool:
+        """Ask for credentials anew, after a request was refused; tell whether there are any to ask for."""
+        return False
+
+    def host(self, url: str) -> str:
+        """Name what `requests_per_host` counts for a URL."""
+        return "://".join(urlsplit(url)[:2])
+
+    async def aclose(self) -> None:  # noqa: B027 - nothing has to be closed
+        """Close connections. No request is under way."""
+
+
+async def close_pieces(answer: Answer) -> None:
+    """End an answer that need not have been read to its end."""
+    close = getattr(answer.pieces, "aclose", None)
+    if close is not None:
+        await close()

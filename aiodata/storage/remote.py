@@ -1,0 +1,153 @@
+"""Remote files, as the readers of local ones take them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from aiodata.engine.workers import wait_out
+from aiodata.errors import StateError
+from aiodata.storage.asking import ask, turn
+from aiodata.storage.download import Download
+from aiodata.storage.local import LocalFile
+from aiodata.storage.masking import masked
+from aiodata.storage.network import network_of
+from aiodata.storage.schemes import is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any, TypeVar
+
+    from aiodata.engine.run import Run
+    from aiodata.engine.statistics import Counters
+    from aiodata.storage.marks import Mark
+    from aiodata.storage.network import Network
+    from aiodata.storage.protocol import FileInfo
+
+    R = TypeVar("R")
+
+__all__ = ["RemoteFile", "list_remote", "mark_of_info", "open_file"]
+
+
+def open_file(run: Run, path: str, saved: Mark, counters: Counters) -> LocalFile | RemoteFile:
+    """Give the file of a path or URL, to be opened, read forward and closed.
+
+    Args:
+        run: The run that reads it.
+        path: The path or URL.
+        saved: The mark that it must have; see `mark_of`.
+        counters: Where requests are counted.
+    """
+    return RemoteFile(run, path, saved, counters) if is_remote(path) else LocalFile(run, path, saved)
+
+
+def mark_of_info(info: FileInfo, url: str, saved: Mark = None) -> Mark:
+    """Give the mark of a remote file, its size and the CRC-32 of its tag, and compare it with a saved one.
+
+    Raises:
+        StateError: It is another file.
+    """
+    mark = (-1 if info.size is None else info.size, crc32(info.tag.encode()) if info.tag else 0)
+    if saved is not None and tuple(saved) != mark:
+        raise StateError(f"{url}: the file is another one than when the state was saved, by its size or its ETag")
+    return mark
+
+
+async def list_remote(run: Run, pattern: str, counters: Counters) -> list[str]:
+    """List the URLs that match a pattern, sorted.
+
+    Args:
+        run: The run that wants to know.
+        pattern: The pattern, a URL with wildcards.
+        counters: Where requests are counted.
+
+    Raises:
+        OSError, ValueError: They cannot be listed.
+    """
+    network, options = network_of(run), run.options.storage
+
+    async def listed() -> list[str]:
+        storage = network.storage(pattern)
+
+        async def once() -> list[str]:
+            async with turn(network.limits, storage, pattern, options, counters):
+                return await storage.list(pattern)
+
+        return await ask(storage, pattern, once, options, counters)
+
+    return await _in_run(run, network, listed())
+
+
+async def _in_run(run: Run, network: Network, work: Coroutine[Any, Any, R]) -> R:
+    """Wait for a coroutine on the network's loop, as the run waits."""
+    return network.wait(work) if run.stepped else await asyncio.wrap_future(network.submit(work))
+
+
+class RemoteFile:
+    """One remote file, read forward, in ranges and ahead; see `LocalFile`, which it resembles.
+
+    Args:
+        run: The run that reads it.
+        url: The file.
+        saved: The mark that it must have; see `mark_of_info`.
+        counters: Where requests are counted.
+    """
+
+    def __init__(self, run: Run, url: str, saved: Mark, counters: Counters) -> None:
+        self._run = run
+        self._url = url
+        self._counters = counters
+        self.path = masked(url)
+        """Its URL without secrets, for errors."""
+        self.mark = saved
+        """What tells the file from another; its own as soon as it is open."""
+        self._network: Network | None = None
+        self._download: Download | None = None
+
+    def size(self) -> int | None:
+        """Give its number of bytes, when it is open and the server has told."""
+        return None if self._download is None or self._download.info is None else self._download.info.size
+
+    async def open(self, size: int, offset: int = 0) -> bytes:
+        """Open the file and read from a byte offset as `read` does.
+
+        Raises:
+            OSError: It cannot be opened or read.
+            StateError: It is not the file that it must be.
+        """
+        self._network = network_of(self._run)
+        data = await self._call(self._begin(self._network, offset, size))
+        assert self._download is not None
+        if self._download.info is not None:
+            self.mark = mark_of_info(self._download.info, self.path, self.mark)
+        return data
+
+    async def _begin(self, network: Network, offset: int, size: int) -> bytes:
+        storage = network.storage(self._url)
+        options = self._run.options.storage
+        self._download = Download(storage, self._url, options, self._counters, network.limits)
+        return await self._download.begin(offset, size)
+
+    async def read(self, size: int) -> bytes:
+        """Read some bytes, about `size` at most; b"" at the end.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        return b"" if self._download is None else await self._call(self._download.take(size))
+
+    async def _call(self, work: Coroutine[Any, Any, R]) -> R:
+        assert self._network is not None
+        return await _in_run(self._run, self._network, work)
+
+    async def aclose(self) -> None:
+        """End the requests, also while the task is being cancelled."""
+        network, download, self._download = self._network, self._download, None
+        if network is None or download is None:
+            return
+        if self._run.stepped:
+            network.wait(download.aclose())
+        else:
+            # Not a task: those are cancelled all together when asyncio.run ends, and the requests would go on.
+            await wait_out(asyncio.wrap_future(network.submit(download.aclose())))
