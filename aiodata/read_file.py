@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -69,8 +68,7 @@ async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageO
     if not is_remote(path):
         return await anyio.Path(path).read_bytes()
     with closing(Lease()) as lease:
-        work = _content(lease.network, path, options or StorageOptions())
-        return await asyncio.wrap_future(lease.network.submit(work))
+        return await lease.network.call(_content(lease.network, path, options or StorageOptions()))
 
 
 async def _content(network: Network, url: str, options: StorageOptions) -> bytes:

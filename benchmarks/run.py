@@ -30,6 +30,7 @@ NAMES = {
     "flights": "flights",
     "memory-use": "memory_use",
     "states": "states",
+    "remote": "remote",
     "stages": "stages",
     "formats": "formats",
     "memory-formats": "memory_formats",

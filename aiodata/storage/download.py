@@ -24,6 +24,8 @@ __all__ = ["Download"]
 CHUNK_BYTES = 2 * 1024 * 1024
 READ_AHEAD_BYTES = 8 * 1024 * 1024
 MEMORY_BYTES = 256 * 1024 * 1024
+LINGER_SECONDS = 0.02
+"""How long to wait for more when the first bytes are there: a hop between threads costs as much as many kilobytes."""
 
 
 class _Chunk:
@@ -98,40 +100,69 @@ class Download:
         self._has_ranges = True
         self._chunks: deque[_Chunk] = deque()
         self._news = asyncio.Event()
+        self._wanted = 1
+        """How many bytes a chunk must have for news of it."""
 
     async def begin(self, offset: int, most: int) -> bytes:
         """Go to a byte, and take from there."""
         self._next = offset
         return await self.take(most)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all has been taken, and no request is under way."""
+        return not self._chunks and self.info is not None
+
     async def take(self, most: int) -> bytes:
-        """Take the next bytes, about `most`, as soon as there are some; b"" at the end of the file.
+        """Take the next bytes, about `most`, or what there is a moment after the first; b"" at the end of the file.
 
         Raises:
             OSError: They cannot be read.
         """
+        has_waited = False
         while True:
             self._ask()
             if not self._chunks:
                 return b""
             head = self._chunks[0]
-            if head.parts:
+            if head.parts and (has_waited or head.size >= most or head.task is None or head.task.done()):
                 data = head.take(most)
                 self._count(head)
+                self._drop_head()
                 self._ask()
                 return data
-            if head.is_complete:
-                self._chunks.popleft()
-                self._count(head, 0)
-                self._ahead = min(self._ahead * 2, max(self._step, self._most_ahead))
-            elif head.error is not None:
+            if self._drop_head():
+                continue
+            if head.error is not None:
                 try:
                     raise head.error
                 finally:
                     del head
-            else:
-                self._news.clear()
+            has_waited = await self._wait(most if head.parts else 1)
+
+    def _drop_head(self) -> bool:
+        """Drop the first chunk if all of it has been taken; tell whether it has."""
+        head = self._chunks[0]
+        if head.parts or not head.is_complete:
+            return False
+        self._chunks.popleft()
+        self._count(head, 0)
+        self._ahead = min(self._ahead * 2, max(self._step, self._most_ahead))
+        return True
+
+    async def _wait(self, most: int) -> bool:
+        """Wait until the first chunk has `most` bytes, or has ended; tell whether that took too long for some bytes."""
+        self._wanted = most
+        self._news.clear()
+        if most == 1:
+            await self._news.wait()
+            return False
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
                 await self._news.wait()
+        except TimeoutError:
+            return True
+        return False
 
     async def range(self, begin: int, end: int) -> bytes:
         """Read some bytes beside the others; fewer at the end of the file.
@@ -273,7 +304,8 @@ class Download:
     async def _give(self, chunk: _Chunk, part: bytes) -> None:
         chunk.add(part)
         self._count(chunk)
-        self._news.set()
+        if chunk.size >= self._wanted:
+            self._news.set()
         while chunk.end is None and chunk.size > max(self._step, self._most_ahead):
             chunk.room.clear()
             await chunk.room.wait()

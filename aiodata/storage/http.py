@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -122,7 +123,7 @@ class HttpStorage(Storage):
                 "connector": client.TCPConnector(limit=0),  # requests are limited before they get here
                 "auto_decompress": False,
                 "timeout": client.ClientTimeout(total=None),
-                "trust_env": True,
+                "trust_env": _is_told_by_environment(),
                 "read_bufsize": BUFFER_BYTES,
                 "headers": {"Accept-Encoding": "identity", "User-Agent": "aiodata"},
             }
@@ -165,6 +166,14 @@ class HttpStorage(Storage):
         if isinstance(error, (client.ClientError, OSError, zlib.error)):
             return Trouble(f"{type(error).__name__}: {error}".replace(url, masked(url)))
         return error
+
+
+def _is_told_by_environment() -> bool:
+    """Tell whether the environment names proxies, or there are logins; aiohttp looks in a thread at each request."""
+    from urllib.request import getproxies  # takes a while to import
+
+    netrc = os.environ.get("NETRC") or os.path.join(os.path.expanduser("~"), "_netrc" if os.name == "nt" else ".netrc")
+    return bool(getproxies()) or os.path.exists(netrc)
 
 
 async def _nothing() -> AsyncIterator[bytes]:

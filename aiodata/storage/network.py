@@ -14,9 +14,10 @@ import threading
 from collections import Counter, deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiodata.engine.handoff import SIGNAL_SECONDS
+from aiodata.storage.mailbox import Mailbox, mailbox_of
 from aiodata.storage.schemes import new_storage
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Network:
         self.limits = Limits()
         self._storages: dict[str, Storage] = {}
         self._loop = asyncio.new_event_loop()
+        self._mailbox = Mailbox(self._loop)
         self._thread = threading.Thread(target=self._run, name="aiodata-network", daemon=True)
         self._thread.start()
 
@@ -91,6 +93,17 @@ class Network:
             ImportError: The optional package for them is not installed.
         """
         return new_storage(url, self._storages)
+
+    def call(self, work: Coroutine[Any, Any, R]) -> asyncio.Future[R]:
+        """Have a coroutine run on the network's loop for a caller on another one, which awaits what this gives.
+
+        Cancelling that cancels the coroutine.
+        """
+        loop = asyncio.get_running_loop()
+        call = _Call(work, loop.create_future(), mailbox_of(loop))
+        call.answer.add_done_callback(lambda answer: self._mailbox.post(call.cancel) if answer.cancelled() else None)
+        self._mailbox.post(call.begin)
+        return call.answer
 
     def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
         """Have a coroutine run on the network's loop; cancelling the future cancels it."""
@@ -138,6 +151,46 @@ class Network:
             pass
         finally:
             self._loop.stop()
+
+
+class _Call(Generic[R]):
+    """A coroutine that the network's loop runs for another one.
+
+    Args:
+        work: The coroutine.
+        answer: Gets its outcome, on the caller's loop.
+        back: The mailbox of that loop.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, R], answer: asyncio.Future[R], back: Mailbox) -> None:
+        self.answer = answer
+        self._work = work
+        self._back = back
+        self._task: asyncio.Task[R] | None = None
+
+    def begin(self) -> None:
+        """Begin, on the network's loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(lambda task: self._back.post(self._settle, task))
+
+    def cancel(self) -> None:
+        """Cancel it, on the network's loop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _settle(self, task: asyncio.Task[R]) -> None:
+        """Hand the outcome on, on the caller's loop; an error that nobody waits for any more is nobody's."""
+        self._task = None
+        if self.answer.done():
+            if not task.cancelled():
+                task.exception()
+        elif task.cancelled():
+            self.answer.cancel()
+        elif (error := task.exception()) is not None:
+            self.answer.set_exception(error)
+            del error  # else it and its frames would be a cycle
+        else:
+            self.answer.set_result(task.result())
 
 
 _lock = threading.Lock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 __all__ = ["RemoteFile", "list_remote", "mark_of_info", "open_file"]
+
+PIECE_BYTES = 1024 * 1024
+"""Bytes of one hop between threads, if there are as many."""
 
 
 def open_file(run: Run, path: str, saved: Mark, counters: Counters) -> LocalFile | RemoteFile:
@@ -81,7 +83,7 @@ async def list_remote(run: Run, pattern: str, counters: Counters) -> list[str]:
 
 async def _in_run(run: Run, network: Network, work: Coroutine[Any, Any, R]) -> R:
     """Wait for a coroutine on the network's loop, as the run waits."""
-    return network.wait(work) if run.stepped else await asyncio.wrap_future(network.submit(work))
+    return network.wait(work) if run.stepped else await network.call(work)
 
 
 class RemoteFile:
@@ -127,7 +129,7 @@ class RemoteFile:
         storage = network.storage(self._url)
         options = self._run.options.storage
         self._download = Download(storage, self._url, options, self._counters, network.limits)
-        return await self._download.begin(offset, size)
+        return await self._download.begin(offset, max(size, PIECE_BYTES))
 
     async def read(self, size: int) -> bytes:
         """Read some bytes, about `size` at most; b"" at the end.
@@ -135,7 +137,9 @@ class RemoteFile:
         Raises:
             OSError: They cannot be read.
         """
-        return b"" if self._download is None else await self._call(self._download.take(size))
+        if self._download is None or self._download.is_over:
+            return b""
+        return await self._call(self._download.take(max(size, PIECE_BYTES)))
 
     async def _call(self, work: Coroutine[Any, Any, R]) -> R:
         assert self._network is not None
@@ -144,10 +148,10 @@ class RemoteFile:
     async def aclose(self) -> None:
         """End the requests, also while the task is being cancelled."""
         network, download, self._download = self._network, self._download, None
-        if network is None or download is None:
+        if network is None or download is None or download.is_over:
             return
         if self._run.stepped:
             network.wait(download.aclose())
         else:
             # Not a task: those are cancelled all together when asyncio.run ends, and the requests would go on.
-            await wait_out(asyncio.wrap_future(network.submit(download.aclose())))
+            await wait_out(network.call(download.aclose()))
