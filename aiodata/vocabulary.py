@@ -10,7 +10,9 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.errors import DataError
 from aiodata.farmhash import fingerprint64
+from aiodata.read_file import read_file
 from aiodata.sparse import SparseTensor
+from aiodata.storage.masking import masked
 from aiodata.structure import array_of, map_structure
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ class Vocabulary:
     processes. Memory: about 300 bytes for a token.
 
     Args:
-        vocabulary: The tokens in order, or a dataset of them, which is read at once; or the path of a file with one
-            token a line, read at once too. A byte-order mark at its start is left out, and so is every carriage return.
+        vocabulary: The tokens in order, or a dataset of them, which is read at once; or the path or URL of a file with
+            one token a line, read at once too. A byte-order mark at its start is left out, and so is every carriage return.
         num_oov_buckets: Unknown tokens share so many numbers behind those of the vocabulary. Which one a token gets
             is the same in every process and TensorFlow, for it is FarmHash's 64-bit fingerprint of the token's bytes
             modulo `num_oov_buckets`.
@@ -66,7 +68,7 @@ class Vocabulary:
                 raise ValueError("Vocabulary: give num_oov_buckets or default, not both")
         place = "token"
         if isinstance(vocabulary, (str, bytes, os.PathLike)):
-            place = f"{os.fsdecode(vocabulary)} line"
+            place = f"{masked(os.fsdecode(vocabulary))} line"
             self._known: list[str | bytes] = _lines(vocabulary)
         elif hasattr(vocabulary, "__iter__") and not isinstance(vocabulary, (set, frozenset, dict)):
             self._known = list(vocabulary)
@@ -143,8 +145,7 @@ class Vocabulary:
 
 
 def _lines(path: str | bytes | os.PathLike[str]) -> list[str | bytes]:
-    with open(path, "rb") as file:
-        text = file.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
+    text = read_file(path).removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
     return list(text.removesuffix(b"\n").split(b"\n")) if text else []
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.options import Options
+from aiodata.options import Options, StorageOptions
 from aiodata.spec import same
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def with_options(self: Dataset[T], options: Options, name: str | None = None) ->
     if not isinstance(options, Options):
         raise TypeError(f"with_options: options must be an Options, not {type(options).__name__}")
     own = Options().merge(options)
+    # Another limit or patience of reading is no other pipeline: a state of this one may go on with it.
+    told = replace(own, storage=StorageOptions())
     return self.then(
         "with_options",
         _with_options,
-        detail=repr(own).removeprefix("Options(").removesuffix(")"),
+        detail=repr(told).removeprefix("Options(").removesuffix(")"),
         count=lambda count: count,
         spec=same,
         resumes_by_cursor=True,

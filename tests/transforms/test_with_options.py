@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aiodata import AUTOTUNE, AutotuneOptions, Dataset, Options
+from aiodata import AUTOTUNE, AutotuneOptions, Dataset, Options, StorageOptions
 from aiodata.options import available_cores
 from aiodata.transforms._parallel_map import AUTOMATIC_COROUTINES
 from tests.programs import Boom, assert_gives, assert_outcomes, failing, i64, nested, nested_rows, to_list
@@ -65,6 +65,16 @@ def test_shows_what_is_set() -> None:
     assert ds.plan.label == "with_options(deterministic=False, autotune=AutotuneOptions(cpu_budget=2))"
     assert Dataset.range(3).with_options(Options(), name="mine").plan.label == "with_options()"
     assert "'mine'" in repr(Dataset.range(3).with_options(Options(), name="mine"))
+
+
+def test_a_state_goes_on_with_other_options_of_storage() -> None:
+    patient, hasty = (Options(storage=StorageOptions(idle_seconds=seconds)) for seconds in (60, 1))
+    with Dataset.range(3).with_options(patient).iterate() as iterator:
+        assert next(iterator) == 0
+        state = iterator.state_dict()
+    other = Dataset.range(3).with_options(hasty)
+    assert list(other.iterate(state)) == [1, 2]
+    assert other.options() == hasty
 
 
 @pytest.mark.parametrize("options", [None, {"deterministic": False}, AutotuneOptions(), Options])
