@@ -30,7 +30,8 @@ class Vocabulary:
 
     Args:
         vocabulary: The tokens in order, or a dataset of them, which is read at once; or the path or URL of a file with
-            one token a line, read at once too. A byte-order mark at its start is left out, and so is every carriage return.
+            one token a line, read at once too. A byte-order mark at its start is left out, and so is every carriage
+            return.
         num_oov_buckets: Unknown tokens share so many numbers behind those of the vocabulary. Which one a token gets
             is the same in every process and TensorFlow, for it is FarmHash's 64-bit fingerprint of the token's bytes
             modulo `num_oov_buckets`.

@@ -16,6 +16,7 @@ COVERED = {
     "flights.py",
     "images_from_tar.py",
     "parquet.py",
+    "remote.py",
     "resume.py",
     "sql_to_batches.py",
     "text_vocabulary.py",
@@ -140,3 +141,12 @@ def test_sql_to_batches_goes_on_in_the_middle_of_a_query(tmp_path: Path) -> None
             if flight[12] == "EWR" and int(flight[15]) >= 800:
                 expected = [expected[0] + 1, expected[1] + int(flight[15]), expected[2] + int(flight[8] or 0)]
     assert "EWR: {:,} flights, {:,} miles, {:,} minutes late".format(*expected) in printed
+
+
+def test_a_server_that_fails_all_the_time_gives_the_lines_of_the_local_files(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="web servers are read by aiohttp")
+    printed = run_example("remote.py", cwd=tmp_path)
+    repeated = len(re.findall(r"; attempt 2 of 10 follows", printed))
+    assert repeated >= 4
+    assert f"24,000 lines, {12 + repeated} requests, {repeated} of them repeated others\n" in printed
+    assert printed.endswith("the same lines in the same order as from local files\n")
