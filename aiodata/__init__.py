@@ -19,6 +19,7 @@ The map of the package:
   `tf.train.Example`s, by `FixedLenFeature`, `FixedLenSequenceFeature`, `VarLenFeature`, `RaggedFeature`;
   `encode_example`, `encode_sequence_example`: back to bytes.
 - `ParquetDataset`, `ArrowDataset`: rows of Parquet and Arrow files.
+- `BigQueryDataset`: rows of a BigQuery table.
 - `SqlDataset`: rows of a query on a SQLite database, as tf.data has it; `Dataset.from_sql`: on any database.
 - `read_file`, `aread_file`: the whole of a file.
 - `Options`, with `AutotuneOptions`, `StorageOptions` and `ThreadingOptions` in it: what holds for a whole pipeline.
@@ -60,8 +61,9 @@ if TYPE_CHECKING:
     from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
     from aiodata.formats.raw import decode_raw
     from aiodata.formats.tfrecord_writer import TFRecordWriter
-    from aiodata.read_file import aread_file, read_file
+    from aiodata.whole_file import aread_file, read_file
     from aiodata.sources.arrow import ArrowDataset
+    from aiodata.sources.bigquery import BigQueryDataset
     from aiodata.sources.csv import CsvDataset
     from aiodata.sources.fixed_length_record import FixedLengthRecordDataset
     from aiodata.sources.json_lines import JsonLinesDataset
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
 
 _LATER = {
     "ArrowDataset": "aiodata.sources.arrow",
+    "BigQueryDataset": "aiodata.sources.bigquery",
     "CheckpointManager": "aiodata.checkpoint",
     "CsvDataset": "aiodata.sources.csv",
     "FixedLenFeature": "aiodata.formats.example_features",
@@ -95,7 +98,7 @@ _LATER = {
     "TextLineDataset": "aiodata.sources.text_line",
     "VarLenFeature": "aiodata.formats.example_features",
     "Vocabulary": "aiodata.vocabulary",
-    "aread_file": "aiodata.read_file",
+    "aread_file": "aiodata.whole_file",
     "decode_csv": "aiodata.formats.csv",
     "decode_raw": "aiodata.formats.raw",
     "encode_example": "aiodata.formats.example_encoding",
@@ -107,7 +110,7 @@ _LATER = {
     "parse_sequence_example": "aiodata.formats.example_sequence",
     "parse_single_example": "aiodata.formats.example",
     "parse_single_sequence_example": "aiodata.formats.example_sequence",
-    "read_file": "aiodata.read_file",
+    "read_file": "aiodata.whole_file",
     "text_dataset_from_directory": "aiodata.sources.text_dataset_from_directory",
 }
 """What is imported when it is first asked for, since most programs read one format of many: names and modules."""
@@ -129,6 +132,7 @@ __all__ = [
     "AUTOTUNE",
     "ArrowDataset",
     "AutotuneOptions",
+    "BigQueryDataset",
     "CheckpointManager",
     "CsvDataset",
     "Dataset",

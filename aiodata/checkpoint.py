@@ -19,6 +19,7 @@ from aiodata.checks import check_integer
 from aiodata.engine.workers import wait_out
 from aiodata.errors import CorruptRecordError, StateError
 from aiodata.storage.atomic import AtomicFile, remove_abandoned
+from aiodata.storage.schemes import check_local
 from aiodata.values import check_json
 
 if sys.platform == "win32":
@@ -61,8 +62,8 @@ class CheckpointManager:
 
     Raises:
         TypeError: An argument is of another type.
-        ValueError: `max_to_keep` is below 1, the hours are not above 0, or `checkpoint_name` is no name of
-            a file, begins with a dot, or has more than 64 bytes.
+        ValueError: `directory` is a URL of remote storage, `max_to_keep` is below 1, the hours are not above 0, or
+            `checkpoint_name` is no name of a file, begins with a dot, or has more than 64 bytes.
 
     >>> import aiodata, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +94,7 @@ class CheckpointManager:
         fits = re.fullmatch(r"[^./\\\0][^/\\\0]*", checkpoint_name)
         if not fits or len(os.fsencode(checkpoint_name)) > LONGEST_NAME:
             raise ValueError(f"{method}: checkpoint_name must be a short file name, not {checkpoint_name!r:.80}")
-        self.directory = os.fsdecode(directory)
+        self.directory = check_local(os.fsdecode(directory), method, "directory", "copy the files there")
         self.max_to_keep = None if max_to_keep is None else check_integer(max_to_keep, method, "max_to_keep", 1)
         self.checkpoint_name = checkpoint_name
         self._hours = hours

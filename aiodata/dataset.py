@@ -23,7 +23,9 @@ from aiodata.sinks import save as _save
 from aiodata.sources import choose_from_datasets as _choose_from_datasets
 from aiodata.sources import counter as _counter
 from aiodata.sources import from_generator as _from_generator
+from aiodata.sources import from_http as _from_http
 from aiodata.sources import from_list as _from_list
+from aiodata.sources import from_socket as _from_socket
 from aiodata.sources import from_sql as _from_sql
 from aiodata.sources import from_tensor_slices as _from_tensor_slices
 from aiodata.sources import from_tensors as _from_tensors
@@ -191,7 +193,9 @@ class Dataset(Generic[T_co]):
     fingerprint = _fingerprint.fingerprint
     flat_map = _flat_map.flat_map
     from_generator = classmethod(_from_generator.from_generator)
+    from_http = classmethod(_from_http.from_http)
     from_list = classmethod(_from_list.from_list)
+    from_socket = classmethod(_from_socket.from_socket)
     from_sql = classmethod(_from_sql.from_sql)
     from_tensor_slices = classmethod(_from_tensor_slices.from_tensor_slices)
     from_tensors = classmethod(_from_tensors.from_tensors)

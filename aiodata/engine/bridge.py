@@ -109,6 +109,7 @@ class Bridge:
     def stop(self) -> None:
         """Ask the thread to end; callable from any thread, more than once."""
         self._hand_off.close()
+        self._run.interrupts.stop()
         with self._lock:
             self._stopped = True
             if self._cancel is not None:

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.channel import Buffer, Channel
+from aiodata.engine.interrupts import Interrupts
 from aiodata.engine.job import Tasks
 from aiodata.engine.plan import Plan, detachable, merged_options
 from aiodata.engine.skipped import behind
@@ -44,8 +45,7 @@ class _Owned:
     __slots__ = ("generator", "opener", "sources")
 
     def __init__(self, generator: AsyncGenerator[Any, None], sources: Sequence[Source]) -> None:
-        self.generator = generator
-        self.sources = sources
+        self.generator, self.sources = generator, sources
         self.opener: Source | None = None
 
 
@@ -60,6 +60,7 @@ class Run:
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
         self.plan, self.parent = plan, parent
         self.pools = Pools(self.guard)
+        self.interrupts: Interrupts = Interrupts(parent.interrupts if parent else None)
         self.closed = self.stepped = False
         """Whether the stages are stepped by hand in the reader's thread, with no loop."""
         self.detaches = True
@@ -109,9 +110,7 @@ class Run:
         finally:
             self.opening = above
         blocks = self.own(opened, sources)
-        if plan.resumes_by_cursor:
-            return blocks
-        if not skip:
+        if plan.resumes_by_cursor or not skip:
             return blocks
         opener = Source(self, plan)  # so that the stage is closed before what it reads
         self.opened_by(opener, blocks)
@@ -175,15 +174,18 @@ class Run:
         if not root.closed and not root.on_private_loop:
             root._tasks.guard(root.end or root.aclose)
 
-    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def in_thread(
+        self, function: Callable[..., Any], *arguments: Any, interrupt: Callable[[], None] | None = None
+    ) -> Any:
         """Call a blocking function in one of the run's own threads for files; in place, in a run without a loop.
 
-        The call is waited for also when the task is cancelled: nothing may close what it works on meanwhile.
+        If it is to end, `interrupt` is called, and the call waited for: nothing may close its file meanwhile.
         """
         if self.stepped:
-            return function(*arguments)
+            with self.interrupts.during(interrupt):
+                return function(*arguments)
         calling = asyncio.get_running_loop().run_in_executor(self.pools.files, function, *arguments)
-        await wait_out(calling)
+        await wait_out(calling, interrupt=interrupt)
         try:
             return calling.result()
         finally:
@@ -210,8 +212,7 @@ class Run:
             before, start = len(into), monotonic()
             into.extend(islice(rows, step))
             now = monotonic()
-            if now - self._breathed > BREATH_SECONDS:
-                await self.breathe()
+            await self.breathe()
             if len(into) - before < step:
                 return False
             if now - start < 0.0005:
@@ -276,8 +277,7 @@ class Run:
     async def _close_generators(self) -> None:
         """Close generators, downstream first."""
         # A step of closing may open nothing more, so what there is now is all.
-        owned = list(self._generators.values())
-        self._generators.clear()
+        owned, self._generators = list(self._generators.values()), {}
         await all_of([partial(self._close_generator, each.generator) for each in reversed(owned)])
 
     async def _close_generator(self, generator: AsyncGenerator[Any, None]) -> None:

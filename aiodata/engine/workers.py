@@ -23,6 +23,7 @@ Pool = TypeVar("Pool", bound="_Threads | Daemons")
 
 class _Closes(Protocol):
     def close(self) -> None: ...
+    def hold(self, thread: threading.Thread) -> bool: ...
 
 
 Shared = TypeVar("Shared", bound=_Closes)
@@ -66,12 +67,17 @@ class _Threads(ThreadPoolExecutor):
         return [call for call in list(self._calls) if not call.done()]
 
 
-async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any], seconds: float | None = None) -> None:
+async def wait_out(
+    waiting: asyncio.Future[Any] | asyncio.Task[Any],
+    seconds: float | None = None,
+    interrupt: Callable[[], None] | None = None,
+) -> None:
     """Wait until `waiting` is done, whatever its outcome, even while the waiting task is being cancelled.
 
     Args:
         waiting: What to wait for.
         seconds: Wait no longer than that.
+        interrupt: Called when the waiting task is cancelled.
 
     Raises:
         asyncio.CancelledError: Only afterwards, if the waiting task was cancelled.
@@ -84,6 +90,8 @@ async def wait_out(waiting: asyncio.Future[Any] | asyncio.Task[Any], seconds: fl
             await asyncio.wait({waiting}, timeout=None if deadline is None else deadline - loop.time())
         except asyncio.CancelledError as error:
             cancelled = error
+            if interrupt is not None:
+                interrupt()
     if waiting.done() and not waiting.cancelled():
         waiting.exception()  # mark as seen: whoever needs the outcome has it already
     if cancelled is not None:
@@ -206,8 +214,9 @@ class Pools:
             self._shared.popitem()[1].close()
 
     def hold(self, thread: threading.Thread) -> bool:
-        """Tell whether a thread is one of these pools'."""
-        return any(thread in pool.members for pool in self._threads if isinstance(pool, _Threads))
+        """Tell whether a thread is one of these pools', or of what is shared."""
+        shared = any(each.hold(thread) for each in self._shared.values())
+        return shared or any(thread in pool.members for pool in self._threads if isinstance(pool, _Threads))
 
     def _shut(self) -> None:
         for processes in self._processes:

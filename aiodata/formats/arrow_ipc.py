@@ -6,7 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import CorruptRecordError
-from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, NUMBER_ROWS, Table, number_bytes
+from aiodata.formats.arrow_rows import portions
+from aiodata.formats.arrow_tables import Table
+from aiodata.storage.expected import forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +40,7 @@ class ArrowTable(Table):
         from pyarrow import ipc
 
         options = ipc.IpcReadOptions(use_threads=False, included_fields=self._fields)
+        self._is_expected = False
         self._source.seek(0)
         return (ipc.open_stream if self._is_stream else ipc.open_file)(self._source, options=options)
 
@@ -56,6 +59,8 @@ class ArrowTable(Table):
 
     def _from(self, group: int) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
         reader = self._reader()
+        if self._is_stream and self._remote is not None:
+            self._remote.expect(forward(0, self._remote.size))
         if not self._is_stream:
             for number in range(group, reader.num_record_batches):
                 yield number, self._rows(reader, number)
@@ -70,7 +75,12 @@ class ArrowTable(Table):
             number += 1
 
     def _rows(self, reader: Any, number: int) -> Iterator[pa.RecordBatch]:
-        yield from _portions(reader.get_batch(number))
+        batch = reader.get_batch(number)
+        if self._remote is not None and self._fields is None and not self._is_expected:
+            # Where record batches begin is not told, but they follow each other. Of chosen columns nothing is known.
+            self._remote.expect(forward(self._remote.tell(), self._remote.size))
+            self._is_expected = True
+        yield from portions(batch)
 
     def _next_rows(self, reader: Any) -> Iterator[pa.RecordBatch]:
         self._over = True  # also if reading fails: where the next record batch begins is not known then
@@ -79,13 +89,4 @@ class ArrowTable(Table):
         except StopIteration:
             return
         self._over = False
-        yield from _portions(batch)
-
-
-def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a record batch, whose offsets and indices are checked before anything relies on them."""
-    batch.validate(full=True)
-    most = NUMBER_ROWS if number_bytes(batch.schema) else BLOCK_ROWS
-    rows = max(1, min(most, BLOCK_BYTES * batch.num_rows // max(1, batch.nbytes)))
-    for begin in range(0, batch.num_rows, rows):
-        yield batch.slice(begin, rows)
+        yield from portions(batch)

@@ -9,31 +9,24 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from aiodata.columns import freeze, iterate
-from aiodata.engine.block import Failure
 from aiodata.errors import CorruptRecordError, StateError, StructureError
-from aiodata.formats.arrow import convert, fills, type_text
+from aiodata.formats.arrow_rows import check_schema, rows_of
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
-__all__ = ["BLOCK_BYTES", "BLOCK_ROWS", "NUMBER_ROWS", "Piece", "Request", "Table", "number_bytes"]
+    from aiodata.storage.seekable import SeekableFile
 
-BLOCK_BYTES = 2 << 20
-"""About how many bytes of rows are read at a time, so that it takes longer than calling a thread for it."""
-
-BLOCK_ROWS = 8192
-"""At most so many rows are read at a time."""
-
-NUMBER_ROWS = 1 << 16
-"""The same where all columns are numbers, so that what they take is known."""
+__all__ = ["Piece", "Request", "Table"]
 
 
 @dataclass(frozen=True)
@@ -87,14 +80,16 @@ class Table(ABC):
     """One file, read forward a piece at a time.
 
     Args:
-        path: The file.
+        path: The file, a path or a URL.
         request: What is asked of it.
     """
 
     group_name = "group"
 
     def __init__(self, path: str, request: Request) -> None:
-        self.path = path
+        self.url = path
+        self.path = masked(path)
+        """Its name, for errors."""
         self.request = request
         self.types: dict[str, str] = {}
         """What the columns are, by name."""
@@ -103,14 +98,18 @@ class Table(ABC):
         self.group = self.row = 0
         """Where the next piece begins."""
         self._source: Any = None
+        self._remote: SeekableFile | None = None
         self._groups: Iterator[tuple[int, Iterator[pa.RecordBatch]]] = iter(())
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._skip = 0
         self._order: list[str] = []
         self._filled: dict[str, Any] = {}
 
-    def open(self) -> None:
+    def open(self, file: SeekableFile | None = None) -> None:
         """Open the file and check that it has what is asked of it.
+
+        Args:
+            file: The file if it is a remote one, which is closed with this.
 
         Raises:
             OSError: It cannot be opened.
@@ -119,16 +118,21 @@ class Table(ABC):
         """
         import pyarrow as pa
 
-        open(self.path, "rb").close()  # says what is wrong with a path as all readers do
+        if file is None:
+            open(self.url, "rb").close()  # says what is wrong with a path as all readers do
+        else:
+            self._remote = file
+            self._source = pa.PythonFile(file, "r")
         with self._damage(None):
-            self._source = pa.OSFile(os.fsencode(self.path))
+            if file is None:
+                self._source = pa.OSFile(os.fsencode(self.url))
             known = self._begin(self._source)
             names = self._names()
             wanted = self.request.columns
             if absent := [name for name in wanted or () if name not in names]:
                 raise self._misfit(f"there is no column {absent[0]!r}; the columns are {', '.join(map(repr, names))}")
             schema = self._chosen(wanted)
-            self._check(schema)
+            self.types, self._filled = check_schema(schema, self.request.null_values, self.path)
             extra = self._filtered_only(schema)
             self._chosen(None if wanted is None else [*wanted, *extra])
             # In the order that was asked for, or else that of the file.
@@ -196,20 +200,6 @@ class Table(ABC):
 
     # What is asked of the columns and rows
 
-    def _check(self, schema: pa.Schema) -> None:
-        """Look at the columns' types."""
-        if not schema.names or len(set(schema.names)) < len(schema.names):
-            raise self._misfit(f"its columns cannot be the keys of a dict: {', '.join(map(repr, schema.names))}")
-        for name, kind in zip(schema.names, schema.types, strict=True):
-            try:
-                self.types[name] = type_text(kind)
-            except StructureError as error:
-                raise self._misfit(f"column {name!r} cannot be read: {error}; leave it out by columns=") from None
-        try:
-            self._filled = fills(schema, self.request.null_values)
-        except StructureError as error:
-            raise self._misfit(str(error)) from None
-
     def _filtered_only(self, schema: pa.Schema) -> list[str]:
         """Name the columns that the filter needs beside those that are asked for."""
         if self.request.filter is None or (error := self._misses(schema)) is None:
@@ -248,27 +238,16 @@ class Table(ABC):
             left = pa.Table.from_batches([counted]).filter(self.request.filter).combine_chunks().to_batches()
             batch = left[0] if left else counted.slice(0, 0)
             numbers = batch.column(last).to_numpy()
-        found = convert(batch.select(self._order), self._filled)
+        place = partial(self._place, begin, numbers)
+        columns, elements = rows_of(batch.select(self._order), self._filled, place)
         self.row, self._skip = end, 0
-        piece = Piece(self.group, begin, batch.num_rows, numbers=numbers)
-        if not found.loose and not found.missing:
-            piece.columns = freeze(found.columns)
-            return piece
-        piece.elements = list(iterate(freeze(found.columns)))
-        for name, mask in found.missing:
-            for row in mask.nonzero()[0].tolist():
-                if type(piece.elements[row]) is not Failure:
-                    number = begin + (row if numbers is None else int(numbers[row]))
-                    piece.elements[row] = Failure(self._null(number, name))
-        return piece
+        return Piece(self.group, begin, batch.num_rows, columns, elements, numbers)
 
     # Errors
 
-    def _null(self, row: int, name: str) -> StructureError:
-        return self._misfit(
-            f"{self.group_name} {self.group}, row {row}: {name!r} is null, which its dtype cannot tell; choose a value "
-            f"for it with null_values={{{name!r}: ...}}"
-        )
+    def _place(self, begin: int, numbers: Sequence[int] | None, row: int) -> str:
+        number = begin + (row if numbers is None else int(numbers[row]))
+        return f"{self.path}: {self.group_name} {self.group}, row {number}"
 
     def _misfit(self, message: str) -> StructureError:
         return StructureError(f"{self.path}: {message}")
@@ -280,20 +259,12 @@ class Table(ABC):
 
         try:
             yield
-        except OSError as error:
-            if error.errno is not None:  # the system's own
+        except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+            if self._remote is not None:
+                self._remote.raise_failure()
+            if isinstance(error, OSError) and error.errno is not None:  # the system's own
                 raise
             raise CorruptRecordError(_told(where, error), self.path) from error
-        except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-            raise CorruptRecordError(_told(where, error), self.path) from error
-
-
-def number_bytes(schema: pa.Schema) -> int | None:
-    """Give the bytes of a row if all columns are numbers; None if rows may differ."""
-    from pyarrow import types
-
-    kinds = [field.type for field in schema]
-    return sum(kind.bit_width for kind in kinds) // 8 if all(map(types.is_primitive, kinds)) else None
 
 
 def _told(where: str | None, error: Exception) -> str:

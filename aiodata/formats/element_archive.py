@@ -21,9 +21,13 @@ from aiodata.formats.element_decoding import Chunk, decode_chunk
 from aiodata.formats.element_encoding import LARGEST_CHUNK
 from aiodata.formats.element_layouts import layout_of, spec_of_json
 from aiodata.formats.npy import DAMAGE, read_header
+from aiodata.storage.expected import forward
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from aiodata.storage.seekable import SeekableFile
 
 __all__ = ["COMPRESSIONS", "ElementArchive", "FORMAT", "INDEX", "PIECE_BYTES", "VERSION"]
 
@@ -40,11 +44,13 @@ class ElementArchive:
     """Reads an archive of elements, a chunk at a time, in any order. It is synchronous; one thread uses it at a time.
 
     Args:
-        path: The file.
+        path: The file, a path or a URL.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.url = path
+        self.path = masked(path)
+        """Its name, for errors."""
         self.count = 0
         """Number of elements."""
         self.starts: list[int] = []
@@ -57,17 +63,23 @@ class ElementArchive:
         self._zip: zipfile.ZipFile | None = None
         self._layouts: list[Any] = []
         self._size = 0
+        self._remote: SeekableFile | None = None
+        self._next = -1
 
-    def open(self) -> None:
+    def open(self, remote: SeekableFile | None = None) -> None:
         """Open the file and read its index.
+
+        Args:
+            remote: The file if it is a remote one; whoever opened it closes it.
 
         Raises:
             OSError: It cannot be read.
             CorruptRecordError: It is no archive of elements, is damaged, or of another version.
         """
         with self._naming(None, None):
-            self._zip = zipfile.ZipFile(self.path)
-            self._size = os.path.getsize(self.path)
+            self._remote = remote
+            self._zip = zipfile.ZipFile(self.url if remote is None else remote)
+            self._size = os.path.getsize(self.url) if remote is None else remote.size
             with self._member(INDEX) as (member, size):
                 if size > self._size:
                     raise ValueError(f"the index of {size} bytes is larger than the file")
@@ -100,6 +112,9 @@ class ElementArchive:
         """
         first = self.starts[chunk]
         end = self.starts[chunk + 1] if chunk + 1 < len(self.starts) else self.count
+        if self._remote is not None and chunk != self._next:
+            self._expect(self._remote, chunk)
+        self._next = chunk + 1
         with self._naming(None, first):
             return decode_chunk(self._layouts[chunk], end - first, lambda name: self._array(chunk, name, first))
 
@@ -107,6 +122,14 @@ class ElementArchive:
         """Close the file."""
         if self._zip is not None:
             self._zip.close()
+
+    def _expect(self, remote: SeekableFile, chunk: int) -> None:
+        """Say that all chunks from one on will be read."""
+        assert self._zip is not None
+        folder = f"{chunk:08d}/"
+        begins = [info.header_offset for info in self._zip.infolist() if info.filename.startswith(folder)]
+        end = self._zip.NameToInfo[INDEX].header_offset
+        remote.expect(forward(min(begins, default=end), end))
 
     def _array(self, chunk: int, name: str, first: int) -> np.ndarray[Any, Any]:
         path = f"{chunk:08d}/{name}.npy"
@@ -156,6 +179,8 @@ class ElementArchive:
         except CorruptRecordError:
             raise
         except _BROKEN as error:
+            if self._remote is not None:
+                self._remote.raise_failure()
             if isinstance(error, OSError) and error.errno is not None and error.errno != errno.EINVAL:
                 raise
             where = "" if member is None else f"member {member!r}: "

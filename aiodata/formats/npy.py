@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sys
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -17,9 +18,14 @@ import numpy as np
 
 from aiodata.errors import CorruptRecordError
 from aiodata.spec import TensorSpec, spec_text
+from aiodata.storage.expected import forward
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from aiodata.storage.expected import Range
+    from aiodata.storage.seekable import SeekableFile
 
 __all__ = ["DAMAGE", "RowFile", "read_header"]
 
@@ -33,18 +39,24 @@ LONGEST_HEADER = 10_000
 
 DAMAGE = (ValueError, EOFError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile, zlib.error)
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+_DESCRIPTOR_BYTES = 24
+"""How much may lie between the content of a member and the next one."""
+_SEEKS = sys.version_info >= (3, 12)
+"""Whether `zipfile` seeks within a member that is not compressed, instead of reading all before."""
 
 
 class RowFile:
     """One file, opened to read rows from anywhere in it. It is synchronous; one thread uses it at a time.
 
     Args:
-        path: The file.
+        path: The file, a path or a URL.
         members: The arrays of a `.npz` file to read; None means all.
     """
 
     def __init__(self, path: str, members: Sequence[str] | None = None) -> None:
-        self.path = path
+        self.url = path
+        self.path = masked(path)
+        """Its name, for errors."""
         self._members = members
         self._archive: zipfile.ZipFile | None = None
         self._arrays: dict[str | None, _Rows] = {}
@@ -54,16 +66,22 @@ class RowFile:
         """Number of rows."""
         self.portion = 1
         """How many rows to read at a time."""
+        self._remote: SeekableFile | None = None
+        self._next = -1
 
-    def open(self) -> None:
+    def open(self, remote: SeekableFile | None = None) -> None:
         """Open the file and read the headers.
+
+        Args:
+            remote: The file if it is a remote one, which is closed with this.
 
         Raises:
             OSError: It cannot be read.
             CorruptRecordError: It is no such file, cut short, or holds what has no rows.
         """
         with self._naming(None, 0):
-            file = open(self.path, "rb")  # noqa: SIM115
+            self._remote = remote
+            file: Any = open(self.url, "rb") if remote is None else remote  # noqa: SIM115
             self._arrays[None] = _Rows(file)  # to be closed whatever follows
             magic = file.read(4)
             file.seek(0)
@@ -72,7 +90,8 @@ class RowFile:
             elif self._members is not None:
                 raise ValueError("this is no .npz file, so it has no members")
             else:
-                self._arrays[None].begin(os.fstat(file.fileno()).st_size, self.path)
+                size = os.fstat(file.fileno()).st_size if remote is None else remote.size
+                self._arrays[None].begin(size, self.url if remote is None else remote)
         if self._archive is not None:
             self._open_members(self._archive)
         arrays = [rows for rows in self._arrays.values() if rows.shape]
@@ -84,12 +103,18 @@ class RowFile:
     def _open_members(self, archive: zipfile.ZipFile) -> None:
         names = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
         wanted = list(names) if self._members is None else self._members
+        self._places = _places(archive, [names[member] for member in wanted if member in names])
+        if self._remote is not None:
+            self._remote.expect([self._places])
+            self._next = 0
         for member in wanted:
             with self._naming(member, 0):
                 if member not in names:
                     raise ValueError(f"there is no such member; there are {', '.join(map(repr, names)) or 'none'}")
-                rows = self._arrays[member] = _Rows(archive.open(names[member]))
-                rows.begin(archive.getinfo(names[member]).file_size)
+                info = archive.getinfo(names[member])
+                stored = info.compress_type == zipfile.ZIP_STORED
+                rows = self._arrays[member] = _Rows(archive.open(info), stored)
+                rows.begin(info.file_size)
                 first = self._arrays[wanted[0]]
                 if rows.shape[0] != first.shape[0]:
                     raise ValueError(f"it has {rows.shape[0]} rows, {wanted[0]!r} has {first.shape[0]}")
@@ -101,11 +126,28 @@ class RowFile:
             OSError, CorruptRecordError: They cannot be read.
         """
         found: dict[str | None, Any] = {}
+        if self._remote is not None and start != self._next:
+            self._expect(self._remote, start)
+        self._next = stop
         for member, rows in self._arrays.items():
             if rows.shape:
                 with self._naming(member, start):
                     found[member] = rows.read(start, stop)
         return found if self._archive is not None else found[None]
+
+    def _expect(self, remote: SeekableFile, row: int) -> None:
+        """Say that all rows from one on will be read."""
+        if self._archive is None:
+            (rows,) = self._arrays.values()
+            remote.expect(forward(rows.start + row * rows.row_bytes, rows.start + self.length * rows.row_bytes))
+            return
+        ranges: list[Range] = []
+        members = [rows for rows in self._arrays.values() if rows.shape]
+        for rows, (begin, end) in zip(members, self._places, strict=True):
+            if _SEEKS and rows.is_stored:
+                begin = max(begin, end - (self.length - row) * rows.row_bytes - _DESCRIPTOR_BYTES)
+            ranges.append((begin, end))
+        remote.expect([ranges])
 
     @contextmanager
     def _naming(self, member: str | None, row: int) -> Iterator[None]:
@@ -113,6 +155,8 @@ class RowFile:
         try:
             yield
         except DAMAGE as error:
+            if self._remote is not None:
+                self._remote.raise_failure()
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # all but a place outside of the file, to which a damaged directory of an archive sends
             where = "" if member is None else f"member {member!r}: "
@@ -126,20 +170,30 @@ class RowFile:
             self._archive.close()
 
 
+def _places(archive: zipfile.ZipFile, names: Sequence[str]) -> list[Range]:
+    """Give where members are, with their headers."""
+    begins = sorted({info.header_offset for info in archive.infolist()})
+    ends = dict(zip(begins, [*begins[1:], archive.start_dir], strict=False))
+    found = [archive.getinfo(name).header_offset for name in names]
+    return [(begin, ends[begin]) for begin in found]
+
+
 class _Rows:
     """The rows of one array in an open file."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], is_stored: bool = True) -> None:
         self.file = file
+        self.is_stored = is_stored
+        """Whether they are there as they are, not compressed."""
         self.shape: tuple[int, ...] = ()
         self._whole: np.ndarray[Any, Any] | None = None
 
-    def begin(self, size: int, path: str | None = None) -> None:
+    def begin(self, size: int, whole: str | SeekableFile | None = None) -> None:
         """Read the header.
 
         Args:
             size: Number of bytes in the file.
-            path: The file's name if it is no member of another.
+            whole: The file's name, or a remote file, if it is no member of another.
         """
         shape, fortran, self.dtype = read_header(self.file)
         if self.dtype.hasobject:
@@ -160,9 +214,10 @@ class _Rows:
         self.spec = TensorSpec(shape[1:], self.dtype)
         self.shape = shape
         if fortran and len(shape) > 1 and shape[0] * self.row_bytes:
-            if path is not None:
+            if whole is not None:
                 # The parts of a row are all over the file.
-                self._whole = np.memmap(path, self.dtype, "r", self.start, shape, "F")
+                mapped: Any = whole if isinstance(whole, str) else whole.spooled()
+                self._whole = np.memmap(mapped, self.dtype, "r", self.start, shape, "F")
             else:
                 flat = np.frombuffer(self._bytes(shape[0] * self.row_bytes), self.dtype)
                 self._whole = flat.reshape(shape, order="F")
@@ -187,11 +242,12 @@ class _Rows:
 
     def _bytes(self, count: int) -> Any:
         """Read so many bytes, into memory of their own that can be written to."""
-        if isinstance(self.file, io.BufferedReader):
+        file: Any = self.file
+        if not isinstance(file, zipfile.ZipExtFile):
             data: Any = np.empty(count, np.uint8)
-            missing = count - (self.file.readinto(data) if count else 0)
+            missing = count - (file.readinto(data) if count else 0)
         else:  # what an archive says of a member's size may be wrong, so memory is taken for what there is
-            data = bytearray(self.file.read(count) if count else b"")
+            data = bytearray(file.read(count) if count else b"")
             missing = count - len(data)
         if missing:
             raise ValueError(f"the file is cut short: {missing} bytes are missing")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import CorruptRecordError
-from aiodata.formats.arrow_tables import BLOCK_BYTES, BLOCK_ROWS, NUMBER_ROWS, Table, number_bytes
+from aiodata.formats.arrow_rows import BLOCK_BYTES, BLOCK_ROWS, NUMBER_ROWS, number_bytes
+from aiodata.formats.arrow_tables import Table
+from aiodata.formats.parquet_footer import column_ranges, read_footer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +19,9 @@ __all__ = ["ParquetTable"]
 BUFFER_BYTES = 1 << 20
 """Bytes to read at a time of each column, so that no row group has to fit into memory."""
 
+REMOTE_BUFFER_BYTES = 64 << 10
+"""The same where the file itself reads ahead."""
+
 
 class ParquetTable(Table):
     """One Parquet file; its groups are row groups."""
@@ -26,8 +31,12 @@ class ParquetTable(Table):
     def _begin(self, source: Any) -> object:
         from pyarrow import parquet
 
+        self._footer = b"" if self._remote is None else read_footer(self._remote)
         self._file = parquet.ParquetFile(
-            source, pre_buffer=False, buffer_size=BUFFER_BYTES, page_checksum_verification=True
+            source,
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES if self._remote is None else REMOTE_BUFFER_BYTES,
+            page_checksum_verification=True,
         )
         told = self._file.metadata
         if sum(told.row_group(number).num_rows for number in range(told.num_row_groups)) != told.num_rows:
@@ -48,9 +57,11 @@ class ParquetTable(Table):
         return schema
 
     def _from(self, group: int) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        for number in self._kept():
-            if number >= group:
-                yield number, self._rows(number)
+        numbers = [number for number in self._kept() if number >= group]
+        if self._remote is not None:
+            self._remote.expect(column_ranges(self._footer, self._columns, numbers))
+        for number in numbers:
+            yield number, self._rows(number)
 
     def _kept(self) -> list[int]:
         """List the row groups in which rows may pass the filter, by their statistics."""

@@ -13,10 +13,17 @@ from aiodata.engine.workers import wait_out
 from aiodata.formats.compression import check_compression_type
 from aiodata.formats.tfrecord import LARGEST_RECORD, checksum_function, frame
 from aiodata.storage.atomic import AtomicFile
+from aiodata.storage.schemes import is_remote, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+    from typing import TypeAlias
+
+    from aiodata.options import StorageOptions
+    from aiodata.storage.upload import AtomicUpload
+
+    _Function: TypeAlias = Callable[[AtomicFile | AtomicUpload, list[bytes]], None]
 
 __all__ = ["TFRecordWriter"]
 
@@ -32,14 +39,19 @@ class TFRecordWriter:
     writer that is dropped without being closed, with a ResourceWarning. What a killed process leaves, a hidden file
     that ends with `.part`, is removed when the file is written again. Memory: about 1 MiB beside the longest record.
 
+    A URL is written to in the same way, in pieces of 4 MiB, with memory for up to four of them: nothing is seen under
+    its name before the file is complete. What a killed process leaves there is up to the storage. Trouble that may
+    pass is waited out. Cancelling `awrite` does not wait for the network then; what was handed over is still written.
+
     One task or thread at a time may call it, except that several tasks may be within `awrite`: their records are
     written in the order of the calls. `write`, `flush` and `close` wait for what they have begun.
 
     Args:
-        path: The file; one that is there is replaced when the new one is complete, which gets its permissions. A link
-            is followed. What is no regular file, such as a pipe, is written to at once.
+        path: The file, or its URL; one that is there is replaced when the new one is complete, which gets its
+            permissions. A link is followed. What is no regular file, such as a pipe, is written to at once.
         options: The compression: "" or None, "GZIP" or "ZLIB"; named as in TensorFlow.
         compression_level: 0 (none) to 9 (smallest), or -1 for zlib's default.
+        storage: How remote storage is used.
 
     Raises:
         ImportError: google-crc32c is not installed; it comes with the extra `tfrecord`.
@@ -58,7 +70,12 @@ class TFRecordWriter:
     """
 
     def __init__(
-        self, path: str | bytes | os.PathLike[str], options: str | None = None, *, compression_level: int = -1
+        self,
+        path: str | bytes | os.PathLike[str],
+        options: str | None = None,
+        *,
+        compression_level: int = -1,
+        storage: StorageOptions | None = None,
     ) -> None:
         checksum_function("TFRecordWriter")
         compression = check_compression_type(options, "TFRecordWriter")
@@ -66,7 +83,7 @@ class TFRecordWriter:
             raise ValueError(f"TFRecordWriter: compression_level must be from -1 to 9, not {compression_level}")
         bits = _WINDOW_BITS.get(compression)
         self._engine = None if bits is None else zlib.compressobj(compression_level, wbits=bits)
-        self._target: AtomicFile | None = AtomicFile(path)
+        self._target: AtomicFile | AtomicUpload | None = _target(local_path(os.fsdecode(path)), storage)
         self._parts: list[bytes] = []
         self._size = 0
         self._thread: ThreadPoolExecutor | None = None
@@ -96,7 +113,10 @@ class TFRecordWriter:
             await self._in_thread(self._flush)
 
     def flush(self) -> None:
-        """Hand what has been written to the operating system; a compressed stream keeps what it needs."""
+        """Hand what has been written to the operating system; a compressed stream keeps what it needs.
+
+        A remote file is not seen before it is complete, and is not sent any sooner by this.
+        """
         self._check_open()
         self._here(self._flush_through)
 
@@ -119,12 +139,17 @@ class TFRecordWriter:
         if self._target is not None:
             try:
                 await self._in_thread(self._finish)
+            except asyncio.CancelledError:
+                await self._discard_in_thread()
+                raise
             finally:
                 self._end()
 
     def discard(self) -> None:
         """Leave no file; what was there under its name before stays."""
         target = self._target
+        if target is not None:
+            target.abort()
         self._end()  # waits for a write that was cancelled half-way
         if target is not None:
             target.discard()
@@ -155,7 +180,7 @@ class TFRecordWriter:
     # What is done with the records that have been gathered: in the writer's thread if there is one, else in the
     # caller's. One writer has one thread, so that nothing is written before what was to be written earlier.
 
-    def _flush(self, target: AtomicFile, parts: list[bytes]) -> None:
+    def _flush(self, target: AtomicFile | AtomicUpload, parts: list[bytes]) -> None:
         if self._failure is not None:
             raise _failed_before(self._failure)
         data = b"".join(parts)
@@ -165,11 +190,11 @@ class TFRecordWriter:
             self._failure = error  # what is in the file now is not what was written
             raise
 
-    def _flush_through(self, target: AtomicFile, parts: list[bytes]) -> None:
+    def _flush_through(self, target: AtomicFile | AtomicUpload, parts: list[bytes]) -> None:
         self._flush(target, parts)
         target.file.flush()
 
-    def _finish(self, target: AtomicFile, parts: list[bytes]) -> None:
+    def _finish(self, target: AtomicFile | AtomicUpload, parts: list[bytes]) -> None:
         try:
             self._flush(target, parts)
             if self._engine is not None:
@@ -179,28 +204,44 @@ class TFRecordWriter:
             raise
         target.commit()
 
-    def _work(self, function: Callable[[AtomicFile, list[bytes]], None]) -> Callable[[], None]:
+    def _work(self, function: _Function) -> Callable[[], None]:
         """Give what does something with the records gathered so far, which are its own from now on."""
         assert self._target is not None
         parts, self._parts, self._size = self._parts, [], 0
         return partial(function, self._target, parts)
 
-    def _here(self, function: Callable[[AtomicFile, list[bytes]], None]) -> None:
+    def _here(self, function: _Function) -> None:
         work = self._work(function)
         if self._thread is None:
             work()
         else:
             self._thread.submit(work).result()
 
-    async def _in_thread(self, function: Callable[[AtomicFile, list[bytes]], None]) -> None:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "aiodata-writer")
-        writing = asyncio.get_running_loop().run_in_executor(self._thread, self._work(function))
-        await wait_out(writing)  # also when cancelled: the records of others may be among the parts
+    async def _in_thread(self, function: _Function) -> None:
+        work = self._work(function)
+        writing = self._begun(work)
         try:
+            if isinstance(self._target, AtomicFile):
+                await wait_out(writing)  # also when cancelled: the records of others may be among the parts
+            else:
+                await asyncio.wait([writing])  # they are written all the same, but that may take long
             writing.result()
         finally:
             del writing  # else it, its error and this frame, which the error's traceback holds, would be a cycle
+
+    async def _discard_in_thread(self) -> None:
+        target = self._target
+        if target is not None:
+            target.abort()
+            await wait_out(self._begun(target.discard))
+        self._end()
+
+    def _begun(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "aiodata-writer")
+        begun = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        begun.add_done_callback(_look_at)
+        return begun
 
     def _end(self) -> None:
         self._target = None
@@ -229,7 +270,21 @@ class TFRecordWriter:
         if kind is None:
             await self.aclose()
         else:
-            self.discard()
+            await self._discard_in_thread()
+
+
+def _target(path: str, storage: StorageOptions | None) -> AtomicFile | AtomicUpload:
+    if not is_remote(path):
+        return AtomicFile(path)
+    from aiodata.storage.upload import AtomicUpload  # takes a while to import
+
+    return AtomicUpload(path, storage)
+
+
+def _look_at(done: asyncio.Future[None]) -> None:
+    """Take note of an error: the writer remembers it also when nobody waits any more."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _failed_before(failure: BaseException) -> OSError:

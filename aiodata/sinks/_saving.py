@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from aiodata.engine.block import Block, Failure, Tally
 from aiodata.engine.plan import INFINITE
 from aiodata.engine.position import Origin
+from aiodata.storage.masking import masked
+from aiodata.storage.schemes import local_path
 from aiodata.transforms._saving import Saving, check_compression, check_shard_func, portions
 
 if TYPE_CHECKING:
@@ -37,18 +39,18 @@ def saving(
     Raises:
         TypeError, ValueError: An argument is wrong, or the dataset is endless.
     """
-    folder = os.fsdecode(path)
+    folder = local_path(os.fsdecode(path))
     if not folder:
         raise ValueError(f"{method}: path must not be empty")
     stage = partial(_save, path=folder, compression=check_compression(compression, method), shard_func=shard_func)
     check_shard_func(shard_func, method)
     if dataset.plan.cardinality() == INFINITE:
         raise ValueError(f"{method}: the dataset is endless; put take(n) before")
-    return dataset.then(method, stage, detail=repr(folder), count=lambda _: 0, waits=True)
+    return dataset.then(method, stage, detail=repr(masked(folder)), count=lambda _: 0, waits=True)
 
 
 def _save(run: Run, source: Source, *, start: Any, path: str, **how: Any) -> AsyncIterator[Block[Any]]:
-    saving = Saving(run, path, label=f"save({path!r})", **how)
+    saving = Saving(run, path, label=f"save({masked(path)!r})", **how)
     return _saved(run, source.open(), saving, source.plan.element_spec())
 
 

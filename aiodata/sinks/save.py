@@ -27,6 +27,11 @@ def save(
     removes what was written; what a killed process leaves is removed by the next save. Of two saves at once the last
     one to be complete stays.
 
+    A URL is written to in the same way, the manifest last, with about 16 MiB of memory a shard. Remote storage has no
+    locks: the files of a dataset that is replaced are removed at once, also under those who read them. What a killed
+    process leaves is removed by a save that begins a day later, for nobody can tell it from what another process is
+    still writing.
+
     Elements come back exactly: numbers, Python's or numpy's, text, None, arrays of any dtype, object arrays and
     `SparseTensor`s of them, and tuples, named tuples and dicts of all these. They need not agree in shape or structure.
     Nothing is pickled. Memory is taken for some MiB a shard, whatever the number of elements.
@@ -35,7 +40,7 @@ def save(
     TensorFlow's own checkpoints; here a save is whole or begins anew.
 
     Args:
-        path: The folder. It is made if it is not there; a saved dataset that is in it is replaced.
+        path: The folder, or its URL. It is made if it is not there; a saved dataset that is in it is replaced.
         compression: "GZIP" deflates the arrays; None does not.
         shard_func: Gives the number of an element's shard, 0 or more; called as `map` calls its function, where the
             pipeline runs. Shards are written at once, by a thread each, and their files are open until the end. None
@@ -45,7 +50,7 @@ def save(
         TypeError: `shard_func` is no plain function; a component is of a type that is not kept; names it.
         ValueError: `compression` is unknown; the dataset is endless; `shard_func` gives a number below 0.
         FileExistsError: The folder holds something else than a saved dataset, or is a file.
-        OSError: It cannot be written to.
+        OSError: It cannot be written to; a `RemoteError` names the URL and how often it was tried.
         Exception: An element's error, or `shard_func`'s; it ends the save.
 
     >>> import aiodata, tempfile

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import DataError
 from aiodata.formats.element_layouts import spec_json
+from aiodata.sources._files import path_of
 from aiodata.sources._saved import read_saved
 from aiodata.spec import generalized, spec_text
-from aiodata.storage.saved_dataset import read_manifest
+from aiodata.storage.masking import masked
+from aiodata.storage.saved_dataset import MANIFEST, inside, parsed_manifest, read_manifest
+from aiodata.storage.schemes import is_remote
 from aiodata.transforms._saving import check_compression
+from aiodata.whole_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,11 +43,14 @@ def loaded(
     wait: bool,
 ) -> Dataset[Any]:
     """Do as `load`."""
-    folder = os.path.abspath(os.fsdecode(path))
+    folder = path_of(path)
+    if not is_remote(folder):
+        folder = os.path.abspath(folder)
+    name = masked(folder)
     spec_json(element_spec)  # so that its named tuples are the ones that elements of such a class come back as
     while True:
         try:
-            saved = read_manifest(folder)
+            saved = _manifest(folder)
             break
         except FileNotFoundError:
             if not wait:
@@ -51,20 +58,26 @@ def loaded(
             time.sleep(POLL_SECONDS)
     if compression is not None and check_compression(compression, "load") != saved.compression:
         raise ValueError(
-            f"load: compression is {compression!r}, but what is saved in {folder!r} has {saved.compression!r}"
+            f"load: compression is {compression!r}, but what is saved in {name!r} has {saved.compression!r}"
         )
     if element_spec is not None and not _fits(saved.spec, element_spec):
         raise ValueError(
-            f"load: element_spec is {spec_text(element_spec)}, but that of what is saved in {folder!r} is "
+            f"load: element_spec is {spec_text(element_spec)}, but that of what is saved in {name!r} is "
             f"{spec_text(saved.spec)}"
         )
     spec = saved.spec if element_spec is None else element_spec
     check = partial(_check, first=saved)
     several = len(saved.shards) > 1
-    plan = read_saved(cls, partial(str, folder), check, reader_func, "load", several, spec)
+    plan = read_saved(cls, folder, check, reader_func, "load", several, spec)
     return cls.of(plan).then(
-        "load", _load, detail=repr(folder), count=lambda _: saved.count, spec=lambda _: spec, resumes_by_cursor=True
+        "load", _load, detail=repr(name), count=lambda _: saved.count, spec=lambda _: spec, resumes_by_cursor=True
     )
+
+
+def _manifest(folder: str) -> SavedDataset:
+    if is_remote(folder):
+        return parsed_manifest(read_file(inside(folder, MANIFEST)), folder)
+    return read_manifest(folder)
 
 
 def _fits(saved: Any, given: Any) -> bool:
@@ -79,7 +92,7 @@ def _check(saved: SavedDataset, first: SavedDataset) -> None:
     """Refuse what does not keep what was said when it was loaded."""
     if (saved.count, saved.spec) != (first.count, first.spec):
         raise DataError(
-            f"{saved.path}: the saved dataset was replaced since it was loaded: it has {saved.count} elements "
+            f"{masked(saved.path)}: the saved dataset was replaced since it was loaded: it has {saved.count} elements "
             f"{spec_text(saved.spec)}, and had {first.count} {spec_text(first.spec)}; load it again"
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,9 @@ from aiodata.formats.element_archive import ElementArchive
 from aiodata.functions import check_callable, is_coroutine_function
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.spec import DatasetSpec
-from aiodata.storage.saved_dataset import Held, read_manifest
+from aiodata.storage.masking import masked
+from aiodata.storage.saved_dataset import MANIFEST, Held, inside, parsed_manifest, read_manifest
+from aiodata.storage.seekable_files import SeekableFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -33,7 +34,7 @@ SHARDS_IN_TURN = 8
 
 def read_saved(
     datasets: type[Dataset[Any]],
-    where: Callable[[], str],
+    where: str | Callable[[], str],
     check: Callable[[SavedDataset], None],
     reader_func: ReaderFunc | None,
     method: str,
@@ -44,7 +45,7 @@ def read_saved(
 
     Args:
         datasets: The class of datasets.
-        where: Gives the folder; called in a thread.
+        where: The folder, or its URL; or what gives the path of one, and is called in a thread.
         check: Refuses what is saved there by an exception.
         reader_func: Makes a dataset of a dataset of shards, which are datasets; None reads some in turn.
         method: The public method, for errors.
@@ -78,12 +79,16 @@ async def _shards(
     *,
     start: Any,
     datasets: type[Dataset[Any]],
-    where: Callable[[], str],
+    where: str | Callable[[], str],
     check: Callable[[SavedDataset], None],
 ) -> AsyncIterator[Block[Any]]:
     """Give the shards; a position is the token of the saved dataset and a shard's number."""
     token, first = start or (None, 0)
-    held = await run.in_thread(_found, where, check, token)
+    files = SeekableFiles(run, run.statistics.counters("load"), [where] if isinstance(where, str) else [])
+    try:
+        held = await run.in_thread(_found, where, check, token, files, interrupt=files.interrupt)
+    finally:
+        await run.in_thread(files.close)
     for number in range(first, len(held.saved.shards)):
         stage = partial(_shard, held=held, number=number)
         name = held.saved.shards[number][0]
@@ -100,22 +105,25 @@ def _position(token: str, number: int) -> Any:
     return [token, number]
 
 
-def _found(where: Callable[[], str], check: Callable[[SavedDataset], None], token: str | None) -> Held:
+def _found(
+    where: str | Callable[[], str], check: Callable[[SavedDataset], None], token: str | None, files: SeekableFiles
+) -> Held:
     """Find a saved dataset and hold it for reading.
 
     Raises:
         StateError: It is not the one that a saved state was saved in.
     """
-    path = where()
+    path = where if isinstance(where, str) else where()
+    name = masked(path)
     while True:
         try:
-            saved = read_manifest(path)
+            saved = _manifest(path, files)
         except FileNotFoundError:
             if token is None:
                 raise
-            raise StateError(f"{path}: the saved dataset is not there, as it was when the state was saved") from None
+            raise StateError(f"{name}: the saved dataset is not there, as it was when the state was saved") from None
         if token is not None and saved.token != token:
-            raise StateError(f"{path}: the saved dataset is another one than when the state was saved")
+            raise StateError(f"{name}: the saved dataset is another one than when the state was saved")
         check(saved)
         try:
             return Held(saved)
@@ -125,22 +133,31 @@ def _found(where: Callable[[], str], check: Callable[[SavedDataset], None], toke
             # It has been replaced between the two steps.
 
 
+def _manifest(path: str, files: SeekableFiles) -> SavedDataset:
+    file = files.open(inside(path, MANIFEST))
+    return read_manifest(path) if file is None else parsed_manifest(file.read(), path)
+
+
 async def _shard(run: Run, *, start: Any, held: Held, number: int) -> AsyncIterator[Block[Any]]:
     """Give the elements of a shard; a position has the token and an element's number, see `Promise`.
 
-    A chunk that is damaged is one error, and the next chunk follows; a file that cannot be opened is one in all.
+    A chunk that is damaged is one error, and the next chunk follows; a file that cannot be opened, or read any more, is
+    one in all.
     """
     saved = held.saved
     promise = Promise(start, (saved.token, 0))
     token, element = promise.where
     counters = run.statistics.counters("load")
-    archive = ElementArchive(os.path.join(saved.folder, saved.shards[number][0]))
+    archive = ElementArchive(inside(saved.folder, saved.shards[number][0]))
+    files = SeekableFiles(run, counters, [archive.url])
+    call = partial(run.in_thread, interrupt=files.interrupt)
     failed: list[Block[Any]] = []
+    over = False
     try:
         if token != saved.token:
-            raise StateError(f"{saved.path}: the saved dataset is another one than when the state was saved")
+            raise StateError(f"{masked(saved.path)}: the saved dataset is another one than when the state was saved")
         try:
-            await run.in_thread(_open, archive, saved, number)
+            await call(_open, archive, saved, number, files)
         except Exception as error:
             if promise.binds:
                 raise
@@ -149,14 +166,17 @@ async def _shard(run: Run, *, start: Any, held: Held, number: int) -> AsyncItera
             begins = archive.starts[archive.find(element)[0] :] if element < archive.count else []
             for element in begins:
                 try:
-                    chunk = await run.in_thread(archive.read, archive.find(element)[0])
+                    chunk = await call(archive.read, archive.find(element)[0])
                 except Exception as error:
                     if promise.binds:
                         raise
+                    over = isinstance(error, OSError)
                     failed.append(_failed(error, token, element, archive.path))
                 promise.give(1 if failed else chunk.length)
                 if failed:
                     yield failed.pop()  # not held: the error holds this frame by its traceback
+                    if over:
+                        break
                     continue
                 counters.elements += chunk.length
                 counters.blocks += 1
@@ -168,17 +188,22 @@ async def _shard(run: Run, *, start: Any, held: Held, number: int) -> AsyncItera
                     yield Block(origin, computed=chunk.elements, clean=True)
             promise.check(_place(archive.path, element, 0))
     finally:
-        await run.in_thread(archive.close)
+        await run.in_thread(_close, archive, files)
     if failed:
         yield failed.pop()
 
 
-def _open(archive: ElementArchive, saved: SavedDataset, number: int) -> None:
-    archive.open()
+def _open(archive: ElementArchive, saved: SavedDataset, number: int, files: SeekableFiles) -> None:
+    archive.open(files.open(archive.url))
     name, count = saved.shards[number]
     facts = archive.extra.get("token"), archive.extra.get("shard"), archive.count, archive.compression
     if facts != (saved.token, name, count, saved.compression):
         raise CorruptRecordError("this is not the file that the manifest says it is", archive.path)
+
+
+def _close(archive: ElementArchive, files: SeekableFiles) -> None:
+    archive.close()
+    files.close()
 
 
 def _failed(error: Exception, token: str, element: int, path: str) -> Block[Any]:

@@ -18,8 +18,8 @@ from aiodata.extras import load
 from aiodata.formats.arrow_tables import Request
 from aiodata.sources._files import path_of, read_files
 from aiodata.sources._promises import Promise, failed_position, position
-from aiodata.storage.marks import mark_at
 from aiodata.storage.masking import masked
+from aiodata.storage.seekable_files import SeekableFiles, mark_of_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -110,29 +110,34 @@ class FirstTypes:
         """Pickle what it was made from, which is also what a fingerprint counts."""
         return FirstTypes, (self._paths, self._table)
 
-    def check(self, run: Run, table: Table) -> None:
-        """Compare an open table with the first one.
+    @property
+    def paths(self) -> list[str]:
+        """The paths and URLs of the list."""
+        return [path_of(path) for path in self._paths]
+
+    def check(self, run: Run, table: Table, files: SeekableFiles) -> None:
+        """Compare an open table with the first one, which `files` opens.
 
         Raises:
             StructureError: It differs in a column.
         """
         with self._lock:
             if run not in self._known and self._paths:
-                self._known[run] = self._look(table)
+                self._known[run] = self._look(table, files)
             path, types = self._known.get(run, (table.path, table.types))
         for name in types | table.types:
             one, other = types.get(name, "absent"), table.types.get(name, "absent")
             if one != other:
                 raise StructureError(f"{table.path}: column {name!r} is {other}, but {one} in {path}")
 
-    def _look(self, open_table: Table) -> tuple[str, dict[str, str]]:
-        for path in map(os.fsdecode, self._paths):
-            if path == open_table.path:
+    def _look(self, open_table: Table, files: SeekableFiles) -> tuple[str, dict[str, str]]:
+        for path in self.paths:
+            if path == open_table.url:
                 break
             table = self._table(path)
             try:
-                table.open()
-                return path, table.types
+                table.open(files.open(path))
+                return table.path, table.types
             except (OSError, DataError):
                 continue
             finally:
@@ -188,14 +193,16 @@ async def _read_table(
     counters = run.statistics.counters(name)
     found: list[Block[Any]] = []  # an error that is held by a variable would hold this frame, by its traceback
     given, opened, over = 0, False, False
+    files = SeekableFiles(run, counters, [path, *first.paths])
+    call = partial(run.in_thread, interrupt=files.interrupt)
     table = open_table(path)
     try:
         while not over:
             try:
                 if not opened:
-                    mark = await run.in_thread(_open, run, table, first, promise)
+                    mark = await call(_open, run, table, first, promise, files)
                     opened = True
-                piece = await run.in_thread(table.read)
+                piece = await call(table.read)
                 over = piece is None
                 if over:
                     promise.check(_places(table, *promise.where[:2])(0))
@@ -205,7 +212,7 @@ async def _read_table(
                 locate(error, name, given, origin, 0)
                 if promise.binds or isinstance(error, StateError):
                     raise
-                over = over or not opened
+                over = over or not opened or isinstance(error, OSError)
                 found.append(Block.failed(error, origin))
             else:
                 if piece is not None and piece.length:
@@ -217,18 +224,24 @@ async def _read_table(
                 given += found[0].length or 0
                 yield found.pop()
     finally:
-        await run.in_thread(table.close)
+        await run.in_thread(_close, table, files)
 
 
-def _open(run: Run, table: Table, first: FirstTypes, promise: Promise) -> Mark:
+def _open(run: Run, table: Table, first: FirstTypes, promise: Promise, files: SeekableFiles) -> Mark:
     group, row, known = promise.where
-    mark = mark_at(table.path, promise.mark)
-    table.open()
+    file = files.open(table.url)
+    mark = mark_of_file(table.url, file, promise.mark)
+    table.open(file)
     if known is not None and known != table.mark:
         raise StateError(f"{table.path}: the file has other columns or rows than when the state was saved")
-    first.check(run, table)
+    first.check(run, table, files)
     table.seek(group, row)
     return mark
+
+
+def _close(table: Table, files: SeekableFiles) -> None:
+    table.close()
+    files.close()
 
 
 def _block(piece: Piece, table: Table, mark: Mark) -> Block[Any]:

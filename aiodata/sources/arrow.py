@@ -27,9 +27,14 @@ class ArrowDataset(Dataset[dict[str, Any]]):
     pieces of about 2 MiB of rows. A state holds the file, the record batch and the row; a stream is read again from its
     start.
 
+    A file behind a URL is read ahead, in ranges. If only some columns of one in the file format are chosen, only these
+    are asked for, one after the other, and not ahead: that is a wait for each column of each record batch, so of small
+    record batches it takes less time to read all columns. From a server that does not know ranges the file is copied to
+    a temporary file first.
+
     Args:
-        filenames: A path (str, bytes or path object), a list of them, or a dataset of them. The files of a list must
-            have the types of the first one, whichever files have been read already.
+        filenames: A path (str, bytes or path object) or URL, a list of them, or a dataset of them. The files of a list
+            must have the types of the first one, whichever files have been read already.
         columns: Names of the columns to read; None reads all.
         filter: Which rows to read, as in `ParquetDataset`.
         null_values: What stands for nulls, as in `ParquetDataset`.

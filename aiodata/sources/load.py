@@ -26,12 +26,16 @@ def load(
     Each iteration gives what is saved there then, whole: a save that replaces it does not disturb one that has begun.
     If what is there by then has another number of elements or another spec, it is refused.
 
+    A URL is read in the same way, ahead and in ranges. Remote storage has no locks: a save that replaces the dataset
+    removes the files under those who read them, for whom the rest of each shard is an error then; old and new elements
+    are never mixed.
+
     The elements of one shard come in order. Of several, up to 8 are read at once and give an element each in turn, in
     the order of the shards' numbers. Damaged data is never given: a damaged chunk of elements is one error in their
     place, and the elements behind it follow.
 
     Args:
-        path: The folder.
+        path: The folder, or its URL.
         element_spec: The spec that the elements must have; None takes that which was saved.
         compression: What `save` was given; None takes what the files say.
         reader_func: A plain function that makes the dataset of the elements from a dataset of shards, which are
@@ -41,6 +45,7 @@ def load(
 
     Raises:
         FileNotFoundError: There is no saved dataset.
+        OSError: It cannot be read. While iterating: a shard cannot be; the next one follows.
         CorruptRecordError: Its manifest is damaged. While iterating: so is a shard's file, or a part of it.
         ValueError: `compression` or `element_spec` is another than that of what was saved.
         TypeError: `reader_func` is no plain function, or does not give a dataset.

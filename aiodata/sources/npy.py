@@ -14,8 +14,9 @@ from aiodata.formats.npy import RowFile
 from aiodata.sources._files import path_of, read_files
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._tables import FirstTypes
-from aiodata.storage.marks import mark_at
 from aiodata.storage.masking import masked
+from aiodata.storage.schemes import is_remote
+from aiodata.storage.seekable_files import SeekableFiles, mark_of_file
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:
@@ -37,10 +38,14 @@ class NpyDataset(Dataset[Any]):
     the file; within a `.npz` file it is read whole. Memory: a few MiB, or a row, for each open file. A state holds
     the file and the number of the next row.
 
+    A file behind a URL is read ahead, all members of a `.npz` file at once. It is copied to a temporary file first if
+    its array is in Fortran's order, or the server does not know ranges. Going on from a state asks for what follows;
+    only members that are compressed, and before Python 3.12 all, are read again from their start.
+
     Pickled objects are never read. The files are told apart by their content, not their names.
 
     Args:
-        filenames: A path (str, bytes or path object), a list of them, or a dataset of them.
+        filenames: A path (str, bytes or path object) or URL, a list of them, or a dataset of them.
         num_parallel_reads: Files to read at once, their rows taken in turn; None reads one after the other.
         name: A name for the stage, shown in `repr`.
         members: The arrays of `.npz` files to read, by name; None reads all. They must have equally many rows.
@@ -106,16 +111,20 @@ async def _rows(run: Run, *, start: Any, path: str, opens: Any, first: FirstType
     begun = number
     counters = run.statistics.counters("npy")
     failed: list[Block[Any]] = []
+    files = SeekableFiles(run, counters, [path, *first.paths])
+    call = partial(run.in_thread, interrupt=files.interrupt)
     file = opens(path)
+    path = file.path
     try:
-        mark = await run.in_thread(_open, run, file, first, promise.mark)
+        mark = await call(_open, run, file, first, promise.mark, files)
         while number < file.length:
             stop = min(file.length, number + file.portion)
-            columns = await run.in_thread(file.read, number, stop)
+            columns = await call(file.read, number, stop)
             promise.give(stop - number)
             counters.elements += stop - number
             counters.blocks += 1
-            counters.bytes_read += sum(array.nbytes for array in flatten(columns))
+            if not is_remote(file.url):  # what comes from there is counted as it comes
+                counters.bytes_read += sum(array.nbytes for array in flatten(columns))
             origin = Origin(partial(position, (number,), stop - number, mark), partial(_place, path, number))
             yield Block(origin, columns=columns, length=stop - number)
             number = stop
@@ -127,16 +136,22 @@ async def _rows(run: Run, *, start: Any, path: str, opens: Any, first: FirstType
             raise
         failed.append(Block.failed(error, origin))
     finally:
-        await run.in_thread(file.close)
+        await run.in_thread(_close, file, files)
     if failed:
         yield failed.pop()  # not held: the error holds this frame by its traceback
 
 
-def _open(run: Run, file: Any, first: FirstTypes, saved: Mark) -> Mark:
-    mark = mark_at(file.path, saved)
-    file.open()
-    first.check(run, file)
+def _open(run: Run, file: Any, first: FirstTypes, saved: Mark, files: SeekableFiles) -> Mark:
+    remote = files.open(file.url)
+    mark = mark_of_file(file.url, remote, saved)
+    file.open(remote)
+    first.check(run, file, files)
     return mark
+
+
+def _close(file: Any, files: SeekableFiles) -> None:
+    file.close()
+    files.close()
 
 
 def _place(path: str, number: int, offset: int) -> str:

@@ -37,9 +37,13 @@ class ParquetDataset(Dataset[dict[str, Any]]):
     not all columns are numbers. The checksums of pages are verified, where the file has them. A state holds the file,
     the row group and the row; restoring decodes that row group from its start.
 
+    Of a file behind a URL only the chosen columns are asked for, several at once and ahead, by where the file says they
+    are: row groups that fit into `options.storage.read_ahead_bytes` (8 MiB) whole, of others up to 1 MiB of each
+    column. From a server that does not know ranges the file is copied to a temporary file first.
+
     Args:
-        filenames: A path (str, bytes or path object), a list of them, or a dataset of them. The files of a list must
-            have the types of the first one, whichever files have been read already.
+        filenames: A path (str, bytes or path object) or URL, a list of them, or a dataset of them. The files of a list
+            must have the types of the first one, whichever files have been read already.
         columns: Names of the columns to read; a field of a struct is `"outer.inner"`. None reads all.
         filter: Which rows to read: a pyarrow expression, or a list such as `[("x", ">", 3), ("name", "in", ["a"])]`,
             all of which must hold, or a list of such lists, one of which must. Row groups in which no row can pass, by

@@ -52,7 +52,7 @@ async def ask(
     while True:
         before = at
         try:
-            return await request()
+            return await _uncancelled(request)
         except PermissionError:
             at = reached() if reached else 0
             if refused_at == at or not await storage.renew():
@@ -64,6 +64,17 @@ async def ask(
             if at > before:
                 healing.progress()
             await healing.wait(error, at if reached else None)
+
+
+async def _uncancelled(request: Callable[[], Awaitable[R]]) -> R:
+    """Make a request; a cancellation that a storage lets out by itself is trouble, for nobody else would hear of it."""
+    try:
+        return await request()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+    raise Trouble("the storage has cancelled the request")
 
 
 class turn:

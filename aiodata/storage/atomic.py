@@ -90,6 +90,9 @@ class AtomicFile:
         if self._part is not None:
             sync_folder(os.path.dirname(self.path))
 
+    def abort(self) -> None:
+        """Do nothing: what another thread may be doing with it ends soon. See `AtomicUpload.abort`."""
+
     def discard(self) -> None:
         """Remove what was written; what was in its place before stays. In a fork of the process nothing is done."""
         if self._dropped.detach():

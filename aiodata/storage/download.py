@@ -7,10 +7,12 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aiodata.errors import RemoteError
+from aiodata.errors import EndedEarlyError, RemoteError
 from aiodata.storage.asking import ask, in_time, turn
+from aiodata.storage.chunk import Chunk, receive
 from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked
+from aiodata.storage.network import end_tasks
 from aiodata.storage.protocol import close_pieces
 
 if TYPE_CHECKING:
@@ -28,50 +30,6 @@ LINGER_SECONDS = 0.02
 """How long to wait for more when the first bytes are there: a hop between threads costs as much as many kilobytes."""
 
 
-class _Chunk:
-    """Bytes of the file that are asked for in one request, and again from `at` on if that fails.
-
-    Args:
-        begin: The first byte.
-        end: The byte behind the last one; None for the end of the file.
-        is_apart: Whether it is not one of those that are read forward.
-    """
-
-    def __init__(self, begin: int, end: int | None, is_apart: bool = False) -> None:
-        self.at = begin
-        self.end = end
-        self.is_apart = is_apart
-        self.parts: deque[bytes] = deque()
-        """What has come and not been taken."""
-        self.size = 0
-        """How many bytes those are."""
-        self.taken = begin
-        """The first byte that has not been taken."""
-        self.counted = 0
-        """Bytes that the limits count for it."""
-        self.is_complete = False
-        self.error: BaseException | None = None
-        self.room = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
-
-    def add(self, part: bytes) -> None:
-        self.parts.append(part)
-        self.size += len(part)
-        self.at += len(part)
-
-    def take(self, most: int) -> bytes:
-        """Take what is there, about `most` bytes of it."""
-        taken = [self.parts.popleft()]
-        size = len(taken[0])
-        while self.parts and size + len(self.parts[0]) <= most:
-            size += len(self.parts[0])
-            taken.append(self.parts.popleft())
-        self.size -= size
-        self.taken += size
-        self.room.set()
-        return taken[0] if len(taken) == 1 else b"".join(taken)
-
-
 class Download:
     """A remote file. One task takes its bytes forward; single ranges may be asked for beside that.
 
@@ -86,6 +44,8 @@ class Download:
     def __init__(self, storage: Storage, url: str, options: StorageOptions, counters: Counters, limits: Limits) -> None:
         self.info: FileInfo | None = None
         """What the first answer told."""
+        self.has_ranges = True
+        """Whether the server knows ranges, as far as it has answered."""
         self._storage = storage
         self._url = url
         self._options = options
@@ -97,11 +57,11 @@ class Download:
         """How many bytes may be asked for and not taken."""
         self._next = 0
         """The first byte that has not been asked for."""
-        self._has_ranges = True
-        self._chunks: deque[_Chunk] = deque()
+        self._chunks: deque[Chunk] = deque()
         self._news = asyncio.Event()
         self._wanted = 1
         """How many bytes a chunk must have for news of it."""
+        self._is_closed = False
 
     async def begin(self, offset: int, most: int) -> bytes:
         """Go to a byte, and take from there."""
@@ -121,6 +81,8 @@ class Download:
         """
         has_waited = False
         while True:
+            if self._is_closed:
+                raise EndedEarlyError(f"{masked(self._url)}: the file has been closed")
             self._ask()
             if not self._chunks:
                 return b""
@@ -170,7 +132,7 @@ class Download:
         Raises:
             OSError: They cannot be read.
         """
-        chunk = _Chunk(begin, end, is_apart=True)
+        chunk = Chunk(begin, end, is_apart=True)
         self._count(chunk, end - begin)
         try:
             if begin < end:
@@ -181,28 +143,27 @@ class Download:
 
     async def aclose(self) -> None:
         """End all requests."""
+        self._is_closed = True
         chunks = list(self._chunks)
         self._chunks.clear()
-        for chunk in chunks:
-            if chunk.task is not None:
-                chunk.task.cancel()
-        if chunks:
-            await asyncio.wait([chunk.task for chunk in chunks if chunk.task is not None])
-        for chunk in chunks:
-            self._count(chunk, 0)
-            chunk.error = None  # else it and its frames, which refer to all of this, would be a cycle
+        try:
+            await end_tasks(chunk.task for chunk in chunks if chunk.task is not None)
+        finally:
+            for chunk in chunks:
+                self._count(chunk, 0)
+                chunk.error = None  # else it and its frames, which refer to all of this, would be a cycle
 
     def _ask(self) -> None:
         """Ask for what may be asked for now: one chunk in any case, and more as far as the limits go."""
         while not self._chunks or self.info is not None:
             size = None if self.info is None else self.info.size
             end = self._next + self._step if size is None else min(self._next + self._step, size)
-            if self.info is not None and (size is None or not self._has_ranges or self._next >= size):
+            if self.info is not None and (size is None or not self.has_ranges or self._next >= size):
                 return
             length = end - self._next
             if self._chunks and (self._asked + length > self._ahead or self._limits.held + length > self._memory):
                 return
-            chunk = _Chunk(self._next, end)
+            chunk = Chunk(self._next, end)
             self._next = end
             self._chunks.append(chunk)
             self._count(chunk, length)
@@ -216,28 +177,30 @@ class Download:
     def _memory(self) -> int:
         return MEMORY_BYTES if self._options.memory_bytes is None else self._options.memory_bytes
 
-    def _count(self, chunk: _Chunk, size: int | None = None) -> None:
+    def _count(self, chunk: Chunk, size: int | None = None) -> None:
         """Set what the limits count for a chunk: what is asked for, or has come and is not taken."""
         if size is None:
             size = chunk.size if chunk.end is None else chunk.end - chunk.taken
         self._limits.held += size - chunk.counted
         chunk.counted = size
 
-    async def _fetch(self, chunk: _Chunk) -> None:
+    async def _fetch(self, chunk: Chunk) -> None:
         try:
             await self._fill(chunk)
             chunk.is_complete = True
-        except Exception as error:
+        except BaseException as error:
             chunk.error = error
+            if isinstance(error, asyncio.CancelledError):
+                raise
         finally:
             self._news.set()
 
-    async def _fill(self, chunk: _Chunk) -> None:
+    async def _fill(self, chunk: Chunk) -> None:
         """Get all bytes of a chunk, asking again from the last one that came where that may help."""
         request = partial(self._request, chunk)
         await ask(self._storage, self._url, request, self._options, self._counters, lambda: chunk.at)
 
-    async def _request(self, chunk: _Chunk) -> None:
+    async def _request(self, chunk: Chunk) -> None:
         """Make one request for what is missing of a chunk.
 
         Raises:
@@ -252,21 +215,22 @@ class Download:
                 self._learn(chunk, answer)
                 if chunk.end is None:
                     asking.leave()  # its reader sets the pace, who may wait for other requests to the host
-                await self._receive(chunk, answer)
+                give = partial(self._give, chunk, answer.is_range)
+                await receive(chunk, answer, self._options, masked(self._url), give)
             finally:
                 await close_pieces(answer)
-        end = answer.info.size if chunk.end is None else chunk.end
-        if end is not None and chunk.at < end:
+        size = self.info.size if answer.info.size is None and self.info is not None else answer.info.size
+        if size is not None and chunk.at < (size if chunk.end is None else min(size, chunk.end)):
             raise Trouble("the answer ended before it was complete")
 
-    def _learn(self, chunk: _Chunk, answer: Answer) -> None:
+    def _learn(self, chunk: Chunk, answer: Answer) -> None:
         """Compare an answer with those before, and let the first one say how the file can be read."""
         info = answer.info
         if self.info is None:
             self.info = info
             if not answer.is_range:
-                self._has_ranges = False
-                if not chunk.is_apart:
+                self.has_ranges = False
+                if not chunk.is_apart and (info.size is None or info.size - chunk.at > self._step):
                     chunk.end = None
         elif (info.tag and self.info.tag and info.tag != self.info.tag) or (
             None not in (info.size, self.info.size) and info.size != self.info.size
@@ -274,38 +238,19 @@ class Download:
             raise RemoteError("the file has been replaced while it was being read", masked(self._url), chunk.at)
         if chunk.end is not None and info.size is not None and chunk.end > info.size:
             chunk.end = max(info.size, chunk.at)
+            self._count(chunk)
         if answer.offset > chunk.at:
             raise Trouble(f"the answer begins at byte {answer.offset}, not {chunk.at}")
 
-    async def _receive(self, chunk: _Chunk, answer: Answer) -> None:
-        """Take in the bytes of an answer; where a check is known not before it has passed, if they fit into memory."""
-        position, at = answer.offset, chunk.at
-        held: list[bytes] | None = [] if answer.check is not None and chunk.end is not None else None
-        pieces = aiter(answer.pieces)
-        while (piece := await in_time(anext(pieces, None), self._options, "a further byte")) is not None:
-            if answer.check is not None:
-                answer.check(piece)
-            begin, position = position, position + len(piece)
-            stop = position if chunk.end is None else min(position, chunk.end)
-            if stop > at:
-                part = piece if begin == at and stop == position else piece[at - begin : stop - begin]
-                at = stop
-                if held is None:
-                    await self._give(chunk, part)
-                else:
-                    held.append(part)
-            if at == chunk.end and held is None:
-                return  # what may follow is not for this chunk
-        if answer.check is not None:
-            answer.check(b"")
-        for part in held or ():
-            await self._give(chunk, part)
-
-    async def _give(self, chunk: _Chunk, part: bytes) -> None:
-        chunk.add(part)
+    async def _give(self, chunk: Chunk, is_range: bool, part: bytes) -> None:
+        chunk.add(part, is_range)
         self._count(chunk)
         if chunk.size >= self._wanted:
             self._news.set()
-        while chunk.end is None and chunk.size > max(self._step, self._most_ahead):
+        while chunk.end is None and self._is_full(chunk):
             chunk.room.clear()
             await chunk.room.wait()
+
+    def _is_full(self, chunk: Chunk) -> bool:
+        """Tell whether an answer that is read at its reader's pace has to wait for that; a chunk of it is allowed."""
+        return chunk.size > self._step and (chunk.size > self._most_ahead or self._limits.held > self._memory)

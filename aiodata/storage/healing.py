@@ -22,7 +22,7 @@ MAX_WAIT_SECONDS = 10.0
 GIVE_UP_SECONDS = 120.0
 IDLE_SECONDS = 30.0
 logger = logging.getLogger("aiodata")
-_chance = random.Random()
+_chance = random.SystemRandom()  # forks of a process would all choose alike by another one
 
 
 class Trouble(Exception):
@@ -51,7 +51,7 @@ class Healing:
         url: What is read, without its secrets.
         options: The limits.
         counters: Where retries are counted.
-        unit: What an offset counts, for the log.
+        unit: What an offset counts, for the log and errors.
     """
 
     def __init__(self, url: str, options: StorageOptions, counters: Counters, unit: str = "byte") -> None:
@@ -94,7 +94,8 @@ class Healing:
         if self._attempts >= self._max_attempts or seconds > left:
             if hint is not None and hint > left:
                 cause += f", and asks to wait {hint:g} s"
-            raise RemoteError(cause, self._url, offset, self._attempts) from error
+            # The cause's own frames, which have what came in vain, would be held as long as the error is.
+            raise RemoteError(cause, self._url, offset, self._attempts, self._unit) from error.with_traceback(None)
         self._counters.retries += 1
         where = "" if offset is None else f", {self._unit} {offset}"
         logger.warning(

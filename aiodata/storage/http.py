@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from aiodata.errors import RemoteError
+from aiodata.errors import CorruptRecordError, RemoteError
 from aiodata.extras import load
-from aiodata.storage.healing import Trouble
-from aiodata.storage.http_headers import check_of, check_status, content_range, tag_of
-from aiodata.storage.masking import masked
-from aiodata.storage.protocol import Answer, FileInfo, Storage
+from aiodata.formats.compression import Decompressor
+from aiodata.storage.healing import IDLE_SECONDS, Trouble
+from aiodata.storage.http_headers import REFUSED, check_of, check_status, content_range, tag_of
+from aiodata.storage.masking import masked, masked_text
+from aiodata.storage.protocol import Answer, FileInfo, Storage, close_pieces
 
 if TYPE_CHECKING:
     import aiohttp
+    import yarl
 
 __all__ = ["HttpStorage"]
 
 BUFFER_BYTES = 256 * 1024
 _COMPRESSED_NAMES = (".gz", ".gzip", ".tgz")
+_CODINGS = {"gzip": "GZIP", "x-gzip": "GZIP", "deflate": "ZLIB"}
+_AUTHORITY = re.compile(r"[^/?#]*")
+_SAFE = "!#$%&'()*+,/:;=?@[]~"
+"""What a URL may have beside letters and digits (RFC 3986); anything else is quoted."""
 
 
 class HttpStorage(Storage):
@@ -30,8 +37,9 @@ class HttpStorage(Storage):
 
     A server that ignores ranges is read from the beginning, what is not wanted is dropped, and nothing is read ahead.
     So is one that compresses in transfer, which is undone; a file that is itself compressed, by its name (`.gz`), stays
-    so. Checksums that an answer brings (Content-Digest and Repr-Digest of RFC 9530, Content-MD5, x-goog-hash) are
-    verified. Proxies and logins come from the environment and from `.netrc`, as curl reads them.
+    so. Checksums that an answer brings are verified before anything of it is given: Content-Digest (RFC 9530); those
+    of all of a file, Repr-Digest, Content-MD5 and x-goog-hash, if one answer has all of it. Proxies and logins come
+    from the environment and from `.netrc`, as curl reads them.
 
     Args:
         headers: Headers for every request, such as Authorization; or a function that gives them, which is asked again
@@ -43,55 +51,67 @@ class HttpStorage(Storage):
         self._aiohttp = load("aiohttp", "http", "reading URLs")
         self._given = headers
         self._headers: Mapping[str, str] | None = None
+        self._asking = asyncio.Lock()
         self._arguments = session
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self, url: str, offset: int, length: int | None) -> Answer:
         """Ask for bytes of a file; see `Storage.open`."""
         last = "" if length is None else offset + length - 1
-        ranged = offset > 0 or length is not None
-        response = await self._get(url, {"Range": f"bytes={offset}-{last}"} if ranged else {})
-        try:
-            if response.status == 416:
-                size = content_range(response.headers)[1]
-                if size is None:
-                    raise RemoteError("the server refuses the range and does not tell the size", masked(url), offset)
+        if offset > 0 or length is not None:
+            response = await self._get(url, {"Range": f"bytes={offset}-{last}"})
+            try:
+                answer = self._range(response, url, offset)
+            except BaseException:
                 response.close()
-                return Answer(FileInfo(size, ""), _nothing(), offset)
-            check_status(response.status, response.headers, response.reason, url)
-            coding = self._coding(response, url)
-            if response.status == 206:
-                begin, size = content_range(response.headers)
-                if not coding and size is not None and begin is not None:
-                    if begin != offset:
-                        raise Trouble(f"the answer is for another range, which begins at byte {begin}")
-                    info = FileInfo(size, tag_of(response.headers))
-                    whole = begin == 0 and response.content_length == size
-                    return Answer(info, self._pieces(response), offset, check=check_of(response.headers, whole))
-                response.close()  # a range of a compressed file, or of one whose size is not told, is of no use
-                response = await self._get(url, {})
-                check_status(response.status, response.headers, response.reason, url)
-                coding = self._coding(response, url)
-            size = None if coding else response.content_length
-            info = FileInfo(size, tag_of(response.headers))
-            check = None if coding else check_of(response.headers, True)
-            return Answer(info, self._pieces(response, coding), 0, is_range=False, check=check)
+                raise
+            if answer is not None:
+                return answer
+            response.close()  # a range of a compressed file, or of one whose size is not told, is of no use
+        response = await self._get(url, {})
+        try:
+            return self._whole(response, url)
         except BaseException:
             response.close()
             raise
+
+    def _range(self, response: aiohttp.ClientResponse, url: str, offset: int) -> Answer | None:
+        """Give the answer to a request for a range; None if all has to be asked for."""
+        begin, size = content_range(response.headers)
+        if response.status == 416:
+            if size is None:
+                return None
+            response.close()
+            return Answer(FileInfo(size, ""), _nothing(), offset)
+        if response.status != 206:
+            return self._whole(response, url)
+        if size is None or begin is None or self._coding(response, url):
+            return None
+        if begin != offset:
+            raise Trouble(f"the answer is for another range, which begins at byte {begin}")
+        is_whole = begin == 0 and response.content_length == size
+        check = check_of(response.headers, is_whole)
+        return Answer(FileInfo(size, tag_of(response.headers)), _Body(response, self._fault), offset, check=check)
+
+    def _whole(self, response: aiohttp.ClientResponse, url: str) -> Answer:
+        check_status(response.status, response.headers, response.reason, url)
+        coding = self._coding(response, url)
+        info = FileInfo(None if coding else response.content_length, tag_of(response.headers))
+        check = None if coding else check_of(response.headers, True)
+        return Answer(info, _Body(response, self._fault, coding), 0, is_range=False, check=check)
 
     async def list(self, pattern: str) -> list[str]:
         """Give the URL itself if there is such a file; HTTP has no listings."""
         if "*" in urlsplit(pattern).path:
             raise ValueError(f"{masked(pattern)}: HTTP has no listing of files, so a URL can have no wildcards")
         with suppress(FileNotFoundError):
-            await self.info(pattern)
+            async with asyncio.timeout(IDLE_SECONDS):
+                await close_pieces(await self.open(pattern, 0, 1))
             return [pattern]
         return []
 
     async def renew(self) -> bool:
-        """Ask for the headers anew."""
-        self._headers = None
+        """Tell whether there is a function that gives headers; a request that was refused has forgotten its own."""
         return callable(self._given)
 
     async def aclose(self) -> None:
@@ -101,20 +121,26 @@ class HttpStorage(Storage):
             await session.close()
 
     async def _get(self, url: str, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        import yarl
-
         given = await self._all_headers()
-        plain = url.isascii() and " " not in url
         try:
-            return await self._open_session().get(yarl.URL(url, encoded=plain), headers={**given, **headers})
+            response = await self._open_session().get(_as_sent(url), headers={**given, **headers})
         except Exception as error:
-            raise self._fault(error, url) from error
+            fault = self._fault(error, url)
+        else:
+            if response.status in REFUSED and self._headers is given and callable(self._given):
+                self._headers = None  # once for all requests that were made with it
+            return response
+        try:
+            raise fault
+        finally:
+            del fault  # else it and this frame, which its traceback holds, would be a cycle
 
     async def _all_headers(self) -> Mapping[str, str]:
-        if self._headers is None:
-            found: Any = self._given() if callable(self._given) else self._given
-            self._headers = (await found if hasattr(found, "__await__") else found) or {}
-        return self._headers or {}
+        async with self._asking:
+            if self._headers is None:
+                found: Any = self._given() if callable(self._given) else self._given
+                self._headers = (await found if hasattr(found, "__await__") else found) or {}
+            return self._headers or {}
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -125,47 +151,114 @@ class HttpStorage(Storage):
                 "timeout": client.ClientTimeout(total=None),
                 "trust_env": _is_told_by_environment(),
                 "read_bufsize": BUFFER_BYTES,
+                "requote_redirect_url": False,
                 "headers": {"Accept-Encoding": "identity", "User-Agent": "aiodata"},
+                **self._arguments,
             }
-            self._session = client.ClientSession(**{**arguments, **self._arguments})
+            arguments["middlewares"] = (*arguments.get("middlewares", ()), self._once)
+            self._session = client.ClientSession(**arguments)
         return self._session
+
+    async def _once(
+        self, request: aiohttp.ClientRequest, send: Callable[[Any], Awaitable[aiohttp.ClientResponse]]
+    ) -> aiohttp.ClientResponse:
+        """Make a request once: aiohttp would repeat what fails on a connection that it has used before, uncounted."""
+        try:
+            return await send(request)
+        except (self._aiohttp.ClientOSError, self._aiohttp.ServerDisconnectedError) as error:
+            fault = self._fault(error, str(request.url))
+        try:
+            raise fault
+        finally:
+            del fault  # as in `_get`
 
     def _coding(self, response: aiohttp.ClientResponse, url: str) -> str:
         """Tell how the server has compressed what it sends; "" if it has not, or if the file itself is meant."""
         coding = response.headers.get("Content-Encoding", "").strip().lower()
         if coding in ("", "identity") or ("gzip" in coding and urlsplit(url).path.lower().endswith(_COMPRESSED_NAMES)):
             return ""
-        if coding not in ("gzip", "x-gzip", "deflate"):
+        if coding not in _CODINGS:
             raise RemoteError(f"the server compresses by {coding!r}, which was not asked for", masked(url))
-        return coding
-
-    async def _pieces(self, response: aiohttp.ClientResponse, coding: str = "") -> AsyncIterator[bytes]:
-        """Give the body as it comes, uncompressed."""
-        undo = zlib.decompressobj(wbits=47 if coding != "deflate" else 15) if coding else None
-        try:
-            async for piece in response.content.iter_any():
-                yield piece if undo is None else undo.decompress(piece)
-            if undo is not None and not undo.eof:
-                raise Trouble("the compressed answer is cut short")
-        except Exception as error:
-            raise self._fault(error, str(response.url)) from error
-        finally:
-            response.close()
+        return _CODINGS[coding]
 
     def _fault(self, error: Exception, url: str) -> BaseException:
-        """Give what an error of aiohttp's means."""
+        """Give what an error of aiohttp's means; that is no cause of it, for its text may have secrets."""
         client = self._aiohttp
         if isinstance(error, (Trouble, TimeoutError)):
             return error
-        if isinstance(error, (client.InvalidURL, ValueError)) and not isinstance(error, client.ClientPayloadError):
+        if isinstance(error, client.ClientPayloadError):
+            return Trouble(masked_text(f"the answer ended before it was complete: {error}"))
+        if isinstance(error, client.TooManyRedirects):
+            return RemoteError("there are too many redirects", masked(url))
+        if isinstance(error, client.RedirectClientError):
+            return RemoteError(masked_text(f"it redirects to what is no URL that can be read: {error}"), masked(url))
+        if isinstance(error, ValueError):
             return ValueError(f"{masked(url)}: this is no URL that can be read: {type(error).__name__}")
         if isinstance(error, client.ClientConnectorCertificateError):
             return RemoteError(f"the server's certificate is refused: {type(error).__name__}", masked(url))
-        if isinstance(error, client.TooManyRedirects):
-            return RemoteError("there are too many redirects", masked(url))
-        if isinstance(error, (client.ClientError, OSError, zlib.error)):
-            return Trouble(f"{type(error).__name__}: {error}".replace(url, masked(url)))
+        if isinstance(error, (client.ClientError, OSError)):
+            return Trouble(masked_text(f"{type(error).__name__}: {error}"))
         return error
+
+
+class _Body(AsyncIterator[bytes]):
+    """The body of a response as it comes, uncompressed; the response is closed with it, also if none has been taken.
+
+    Args:
+        response: The response.
+        fault: Gives what an error of aiohttp's means.
+        coding: How it is compressed: "", "GZIP" or "ZLIB".
+    """
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, fault: Callable[[Exception, str], BaseException], coding: str = ""
+    ) -> None:
+        self._response = response
+        self._fault = fault
+        self._undo = Decompressor(coding, "the answer") if coding else None
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await self._response.content.readany() if self._undo is None else await self._uncompressed()
+        except CorruptRecordError as error:
+            fault: BaseException = Trouble(f"its compression is damaged or cut short: {error}")
+        except Exception as error:
+            fault = self._fault(error, str(self._response.url))
+        else:
+            if piece:
+                return piece
+            raise StopAsyncIteration
+        try:
+            raise fault
+        finally:
+            del fault  # as in `_get`
+
+    async def _uncompressed(self) -> bytes:
+        assert self._undo is not None
+        while True:
+            while self._undo.is_fed:
+                if piece := self._undo.read():
+                    return piece
+            if not (data := await self._response.content.readany()):
+                self._undo.finish()
+                return b""
+            self._undo.feed(data)
+
+    async def aclose(self) -> None:
+        self._response.close()
+
+
+def _as_sent(url: str) -> yarl.URL:
+    """Give a URL with what must be quoted quoted, and everything else as it is: signed URLs bear no other change."""
+    import yarl
+
+    scheme, _, rest = url.partition("://")
+    host = _AUTHORITY.match(rest)
+    authority = "" if host is None else host[0]
+    tail = quote(rest[len(authority) :], safe=_SAFE, errors="surrogateescape")
+    if not authority.isascii():
+        authority = yarl.URL(f"{scheme}://{authority}").raw_authority
+    return yarl.URL(f"{scheme}://{authority}{tail}", encoded=True)
 
 
 def _is_told_by_environment() -> bool:

@@ -9,18 +9,23 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiodata.errors import RemoteError
 from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked
 
-__all__ = ["check_of", "check_status", "content_range", "retry_after", "tag_of"]
+__all__ = ["REFUSED", "check_of", "check_status", "content_range", "retry_after", "tag_of"]
 
+_Wanted: TypeAlias = tuple[Any, bytes]
+"""What computes a checksum, and what it has to be."""
 MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RANGE = re.compile(r"\s*bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*")
+REFUSED = frozenset({401, 403, 407})
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 _DIGEST = re.compile(r"(sha-256|sha-512)=:([A-Za-z0-9+/=]*):")
 
 
@@ -38,7 +43,7 @@ def check_status(status: int, headers: Mapping[str, str], reason: str | None, ur
         raise Trouble(f"the server answered {text}", retry_after(headers))
     if status in (404, 410):
         raise FileNotFoundError(errno.ENOENT, f"the server answered {text}", masked(url))
-    if status in (401, 403, 407):
+    if status in REFUSED:
         raise PermissionError(errno.EACCES, f"the server answered {text}", masked(url))
     raise RemoteError(f"the server answered {text}", masked(url))
 
@@ -50,15 +55,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     7.0
     """
     text = headers.get("Retry-After", "").strip()
-    if text.isdecimal():
+    if _SECONDS.fullmatch(text):
         return float(text)
     try:
         when = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        return max(0.0, (when - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError, OverflowError):
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def content_range(headers: Mapping[str, str]) -> tuple[int | None, int | None]:
@@ -80,21 +85,14 @@ def check_of(headers: Mapping[str, str], is_whole: bool) -> Callable[[bytes], No
 
     Args:
         headers: The answer's.
-        is_whole: Whether it has the whole file; only then a checksum of the file counts.
+        is_whole: Whether it has the whole file; only then a checksum of the file counts, and Content-MD5, for servers
+            do not agree on what it is of in an answer with a range.
     """
-    wanted: list[tuple[Any, bytes]] = []
-    digests = headers.get("Content-Digest", "") + ("," + headers.get("Repr-Digest", "") if is_whole else "")
-    wanted += [(hashlib.new(name.replace("-", "")), _bytes(value)) for name, value in _DIGEST.findall(digests)]
-    if value := headers.get("Content-MD5"):
-        wanted.append((hashlib.md5(usedforsecurity=False), _bytes(value)))
-    if is_whole and "X-Goog-Hash" in headers:
-        every = headers.getall("X-Goog-Hash") if hasattr(headers, "getall") else [headers["X-Goog-Hash"]]
-        for name, _, value in (part.strip().partition("=") for text in every for part in text.split(",")):
-            if name == "md5":
-                wanted.append((hashlib.md5(usedforsecurity=False), _bytes(value)))
-            elif name == "crc32c" and find_spec("google_crc32c"):
-                crc32c: Any = import_module("google_crc32c")
-                wanted.append((crc32c.Checksum(), _bytes(value)))
+    wanted = _digests(headers.get("Content-Digest", ""))
+    if is_whole:
+        wanted += _digests(headers.get("Repr-Digest", ""))
+        wanted += _wanted(_md5, headers.get("Content-MD5", ""))
+        wanted += _google_hashes(headers)
     if not wanted:
         return None
 
@@ -108,8 +106,35 @@ def check_of(headers: Mapping[str, str], is_whole: bool) -> Callable[[bytes], No
     return check
 
 
-def _bytes(text: str) -> bytes:
+def _digests(value: str) -> list[_Wanted]:
+    found = _DIGEST.findall(value)
+    return [each for name, value in found for each in _wanted(partial(hashlib.new, name.replace("-", "")), value)]
+
+
+def _google_hashes(headers: Mapping[str, str]) -> list[_Wanted]:
+    """Give what X-Goog-Hash says; it is of the file as it is stored, which may be compressed and come uncompressed."""
+    stored = headers.get("X-Goog-Stored-Content-Encoding", "identity").strip().lower()
+    if stored not in ("", "identity", headers.get("Content-Encoding", "").strip().lower()):
+        return []
+    every = headers.getall("X-Goog-Hash", []) if hasattr(headers, "getall") else [headers.get("X-Goog-Hash", "")]
+    wanted: list[_Wanted] = []
+    for name, _, value in (part.strip().partition("=") for text in every for part in text.split(",")):
+        if name == "md5":
+            wanted += _wanted(_md5, value)
+        elif name == "crc32c" and find_spec("google_crc32c"):
+            crc32c: Any = import_module("google_crc32c")
+            wanted += _wanted(crc32c.Checksum, value)
+    return wanted
+
+
+def _md5() -> Any:
+    return hashlib.md5(usedforsecurity=False)
+
+
+def _wanted(make: Callable[[], Any], value: str) -> list[_Wanted]:
+    """Give the one checksum that a header tells; none if it is none, such as a broken one."""
     try:
-        return base64.b64decode(text)
+        expected, digest = base64.b64decode(value, validate=True), make()
     except ValueError:
-        return b"?"  # no checksum at all, which no content has
+        return []
+    return [(digest, expected)] if len(expected) == len(digest.digest()) else []

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote
 
-__all__ = ["masked"]
+__all__ = ["masked", "masked_text"]
 
 MASK = "***"
 _SECRET = re.compile(
-    r"(?i)(^|[-_])(auth|authorization|code|credential|credentials|key|keyid|pass|passwd|password|pwd|sas|secret|session"
-    r"|sig|sign|signature|token|policy)$|(^|[-_])(apikey|accesskey|accesskeyid|accesstoken|authtoken|jwt)$"
+    r"(?i)(^|[-_])(auth|authorization|bearer|code|credential|credentials|hdnea|hdnts|hmac|jwt|key|keyid|key[-_]id|md5"
+    r"|pass|passwd|password|pwd|sas|secret|session|sig|sign|signature|ticket|token|policy)$"
+    r"|(^|[-_])(apikey|accesskey|accesskeyid|accesstoken|authtoken)$"
 )
 """Names of queries' fields whose values are secrets: those of signed URLs, and what services call keys and tokens."""
+_LOGIN = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
+_FIELD = re.compile(r"(?<=[?&;#])([^=&;?#]+)=([^&;#]*)")
+_URL_IN_TEXT = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def masked(url: str) -> str:
@@ -23,20 +28,18 @@ def masked(url: str) -> str:
     >>> masked("https://ann:pw@host/a.csv?part=1&X-Amz-Signature=0a1b")
     'https://***@host/a.csv?part=1&X-Amz-Signature=***'
     """
-    if "://" not in url or ("@" not in url and "?" not in url and "#" not in url):
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # no URL at all
-        return url.partition("://")[0] + "://" + MASK
-    host = parts.netloc
-    if "@" in host:
-        host = f"{MASK}@{host.rpartition('@')[2]}"
-    return urlunsplit((parts.scheme, host, parts.path, _query(parts.query), _query(parts.fragment)))
+    return _FIELD.sub(_without_secret, _LOGIN.sub(MASK + "@", url)) if "://" in url else url
 
 
-def _query(query: str) -> str:
-    fields = [field.partition("=") for field in query.split("&")]
-    return "&".join(
-        f"{name}={MASK}" if equals and _SECRET.search(name) else name + equals + value for name, equals, value in fields
-    )
+def masked_text(text: str) -> str:
+    """Mask all URLs in a text.
+
+    >>> masked_text("no answer from 'http://host/a?key=1', nor from http://ann@host")
+    "no answer from 'http://host/a?key=***', nor from http://***@host"
+    """
+    return _URL_IN_TEXT.sub(lambda found: masked(found[0]), text)
+
+
+def _without_secret(field: re.Match[str]) -> str:
+    name = _HUMP.sub("-", unquote(field[1]))
+    return f"{field[1]}={MASK}" if _SECRET.search(name) else field[0]

@@ -8,70 +8,61 @@ connections and limits. It costs a hop between threads a piece, of up to a megab
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import logging
 import os
 import threading
-from collections import Counter, deque
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aiodata.engine.handoff import SIGNAL_SECONDS
-from aiodata.storage.mailbox import Mailbox, mailbox_of
+from aiodata.errors import EndedEarlyError
+from aiodata.storage.limits import Limits
+from aiodata.storage.mailbox import Call, Mailbox, mailbox_of
 from aiodata.storage.schemes import new_storage
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
 
     from aiodata.engine.run import Run
     from aiodata.storage.protocol import Storage
 
-__all__ = ["Lease", "Limits", "Network", "network_of"]
+__all__ = ["Lease", "Limits", "Network", "end_tasks", "lease_of", "network_of", "result_of"]
 
 R = TypeVar("R")
 CLOSE_SECONDS = 5.0
-"""How long closing waits for storages to close their connections."""
+"""How long closing waits for storages that do not end what is cancelled, or do not close."""
+AGAIN_SECONDS = 0.1
+THREADS = 32
+logger = logging.getLogger("aiodata")
 
 
-class Limits:
-    """What all transfers of the process have together; it belongs to the network's loop."""
+def result_of(future: Future[R]) -> R:
+    """Wait in this thread for what the network's loop does; Ctrl-C ends the waiting."""
+    try:
+        while True:
+            try:
+                return future.result(SIGNAL_SECONDS)
+            except NotYet:
+                if future.done():
+                    raise
+    finally:
+        del future  # see `Network.wait`
 
-    def __init__(self) -> None:
-        self.held = 0
-        """Bytes that files hold or have asked for."""
-        self._busy: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def enter(self, host: str, most: int) -> None:
-        """Wait until fewer than `most` requests to a host are under way, first come first served; count one more."""
-        if self._busy[host] < most:
-            self._busy[host] += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(host, deque())
-        waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                with contextlib.suppress(ValueError):
-                    waiting.remove(turn)
-            else:
-                self.leave(host)  # it was given the turn just before
-            raise
-
-    def leave(self, host: str) -> None:
-        """Count one request less: the next that waits has its place."""
-        waiting = self._waiting.get(host)
-        while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._waiting.pop(host, None)
-        self._busy[host] -= 1
-        if not self._busy[host]:
-            del self._busy[host]
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended: a storage's own code may swallow that, so not for ever."""
+    left = {task for task in tasks if not task.done()}
+    deadline = monotonic() + CLOSE_SECONDS
+    while left and monotonic() < deadline:
+        for task in left:
+            task.cancel()
+        left = (await asyncio.wait(left, timeout=AGAIN_SECONDS))[1]
+    if left:
+        logger.error("%d requests do not end although they have been cancelled; they are left to themselves", len(left))
 
 
 class Network:
@@ -79,11 +70,29 @@ class Network:
 
     def __init__(self) -> None:
         self.limits = Limits()
-        self._storages: dict[str, Storage] = {}
+        self._storages: dict[Any, Storage] = {}
         self._loop = asyncio.new_event_loop()
         self._mailbox = Mailbox(self._loop)
+        self._process = os.getpid()
+        self._is_ended = False
+        self._threads: set[threading.Thread] = set()
+        self._pool = ThreadPoolExecutor(THREADS, "aiodata-network", initializer=self._join)
+        self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._run, name="aiodata-network", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._loop.close()
+            raise
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that it was made in, and not a fork of that, which has no such thread."""
+        return self._process == os.getpid()
+
+    def is_thread(self, thread: threading.Thread) -> bool:
+        """Tell whether a thread is the network's: one that would wait for itself if it waited for what is asked."""
+        return thread is self._thread
 
     def storage(self, url: str) -> Storage:
         """Give the storage of a URL; to be called on the network's loop, which is what storages are made on.
@@ -99,101 +108,97 @@ class Network:
 
         Cancelling that cancels the coroutine.
         """
+        self._check(work)
         loop = asyncio.get_running_loop()
-        call = _Call(work, loop.create_future(), mailbox_of(loop))
+        call = Call(work, loop.create_future(), mailbox_of(loop))
         call.answer.add_done_callback(lambda answer: self._mailbox.post(call.cancel) if answer.cancelled() else None)
         self._mailbox.post(call.begin)
         return call.answer
 
     def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
         """Have a coroutine run on the network's loop; cancelling the future cancels it."""
+        self._check(work)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the network's loop while this thread waits; Ctrl-C ends it."""
+        if self.is_thread(threading.current_thread()):
+            work.close()
+            raise RuntimeError(
+                "what runs on the network's own loop cannot wait for it: await `aread_file`, for example"
+            )
         future = self.submit(work)
         try:
-            while True:
-                try:
-                    return future.result(SIGNAL_SECONDS)
-                except NotYet:
-                    if future.done():
-                        raise
+            return result_of(future)
         finally:
             future.cancel()
             del future  # else it, its error and this frame, which the error's traceback holds, would be a cycle
 
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine that closes something, and wait for it as far as this thread can.
+
+        The cycle collector may have come to an iterator in the network's own thread. In a fork there is nothing to do.
+        """
+        if not self.is_here:
+            work.close()
+        elif self.is_thread(threading.current_thread()):
+            self.submit(work)
+        else:
+            self.wait(work)
+
+    def _check(self, work: Coroutine[Any, Any, Any]) -> None:
+        if not self.is_here:
+            work.close()
+            raise EndedEarlyError("this was opened before the process forked; open it anew in the child")
+        if self._loop.is_closed():
+            work.close()
+            raise EndedEarlyError("what this belongs to has been closed")
+
+    def _join(self) -> None:
+        self._threads.add(threading.current_thread())
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            while not self._is_ended:
+                with contextlib.suppress(KeyboardInterrupt, SystemExit):  # a storage's: whoever waits for it gets it
+                    self._loop.run_forever()
         finally:
             asyncio.set_event_loop(None)
             self._loop.close()
 
     def end(self) -> None:
         """Close all connections and end the thread, which is waited for."""
-        self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._end()))
-        if threading.current_thread() is not self._thread:
+        deadline = monotonic() + CLOSE_SECONDS
+        with contextlib.suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._end()))
+        current = threading.current_thread()
+        if not self.is_thread(current):
             self._thread.join()
+            for thread in self._threads - {current}:  # one may be looking up a name, which cannot be interrupted
+                thread.join(max(0.0, deadline - monotonic()))
 
     async def _end(self) -> None:
         try:
-            async with asyncio.timeout(CLOSE_SECONDS):
-                tasks = asyncio.all_tasks() - {asyncio.current_task()}
-                for task in tasks:
-                    task.cancel()
-                closing = [each.aclose() for each in self._storages.values()]
-                await asyncio.gather(*tasks, *closing, return_exceptions=True)
-                await self._loop.shutdown_asyncgens()
-                await self._loop.shutdown_default_executor()
-        except TimeoutError:
-            pass
+            await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
+            closing = [asyncio.create_task(each.aclose()) for each in self._storages.values()]
+            closing.append(asyncio.create_task(self._loop.shutdown_asyncgens()))
+            await asyncio.wait(closing, timeout=CLOSE_SECONDS)
+            await end_tasks(closing)
+            for closed in closing:
+                if closed.done() and not closed.cancelled() and (error := closed.exception()) is not None:
+                    logger.error("an error while closing connections: %r", error)
         finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._is_ended = True
             self._loop.stop()
 
 
-class _Call(Generic[R]):
-    """A coroutine that the network's loop runs for another one.
-
-    Args:
-        work: The coroutine.
-        answer: Gets its outcome, on the caller's loop.
-        back: The mailbox of that loop.
-    """
-
-    def __init__(self, work: Coroutine[Any, Any, R], answer: asyncio.Future[R], back: Mailbox) -> None:
-        self.answer = answer
-        self._work = work
-        self._back = back
-        self._task: asyncio.Task[R] | None = None
-
-    def begin(self) -> None:
-        """Begin, on the network's loop."""
-        self._task = asyncio.get_running_loop().create_task(self._work)
-        self._task.add_done_callback(lambda task: self._back.post(self._settle, task))
-
-    def cancel(self) -> None:
-        """Cancel it, on the network's loop."""
-        if self._task is not None:
-            self._task.cancel()
-
-    def _settle(self, task: asyncio.Task[R]) -> None:
-        """Hand the outcome on, on the caller's loop; an error that nobody waits for any more is nobody's."""
-        self._task = None
-        if self.answer.done():
-            if not task.cancelled():
-                task.exception()
-        elif task.cancelled():
-            self.answer.cancel()
-        elif (error := task.exception()) is not None:
-            self.answer.set_exception(error)
-            del error  # else it and its frames would be a cycle
-        else:
-            self.answer.set_result(task.result())
+class _Closes(Protocol):
+    async def aclose(self) -> Any: ...
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the cycle collector may come upon a lease while another one is made
 _network: Network | None = None
 _leases = 0
 
@@ -203,39 +208,74 @@ class Lease:
 
     def __init__(self) -> None:
         global _network, _leases
-        with _lock:
-            if _network is None:
-                _network = Network()
-            self.network = _network
-            _leases += 1
         self._process = os.getpid()
-        self._open = True
+        self._open = False
+        self.opened: set[_Closes] = set()
+        """What belongs to the network's loop and is closed with this, if nobody has before."""
+        with _lock:
+            _leases += 1  # first: the collector may close another one meanwhile, which is not the last now
+            try:
+                if _network is None:
+                    _network = Network()
+                self.network = _network
+            except BaseException:
+                _leases -= 1
+                raise
+            self._open = True
+
+    def hold(self, thread: threading.Thread) -> bool:
+        """Tell whether a thread is the network's."""
+        return self.network.is_thread(thread)
 
     def close(self) -> None:
         """End the use; doing it again, or in a fork of the process, does nothing."""
         global _network, _leases
-        last = False
         with _lock:
-            if self._open and self._process == os.getpid():
-                _leases -= 1
-                last = _leases == 0
-                if last:
-                    _network = None
+            if not self._open or self._process != os.getpid():
+                return
             self._open = False
-        if last:
+            _leases -= 1
+            is_last = _leases == 0
+            if is_last:
+                _network = None
+        if is_last:
             self.network.end()
+        elif self.opened:
+            self.network.submit(_close(list(self.opened)))
+        self.opened.clear()
+
+
+async def _close(opened: list[_Closes]) -> None:
+    """Close what a run has left whose loop is gone."""
+    for each in opened:
+        await each.aclose()
+
+
+def lease_of(run: Run) -> Lease:
+    """Give a run's lease, which ends with it."""
+    return run.pools.share(Lease)
 
 
 def network_of(run: Run) -> Network:
     """Give the network to a run, until that ends."""
-    return run.pools.share(Lease).network
+    return lease_of(run).network
 
 
 def _forget() -> None:
     """Begin anew in a fork: the thread is the parent's, and the lock may be held by another one of its threads."""
     global _network, _leases, _lock
-    _network, _leases, _lock = None, 0, threading.Lock()
+    _network, _leases, _lock = None, 0, threading.RLock()
 
 
+def _end_all() -> None:
+    """Close the connections of iterators that are open when the program ends."""
+    global _network
+    with _lock:
+        network, _network = _network, None
+    if network is not None:
+        network.end()
+
+
+atexit.register(_end_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

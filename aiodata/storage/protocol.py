@@ -48,7 +48,11 @@ class Answer:
 
 
 class Upload(Protocol):
-    """A new file, which is not seen under its name before it is complete; one task writes it."""
+    """A new file, which is not seen under its name before it is complete; one task writes it.
+
+    What raises `Trouble` is called again with the same data, so it must have taken none of it. Only listing and
+    deleting are limited in time from outside: an upload must end by itself where a server is silent.
+    """
 
     async def write(self, data: bytes, /) -> None:
         """Write more of it."""
@@ -59,7 +63,7 @@ class Upload(Protocol):
         ...
 
     async def discard(self) -> None:
-        """Give it up: nothing of it is left, and what was there stays."""
+        """Give it up: nothing of it is left, and what was there stays. After `commit`, done or failed, it is harmless."""
         ...
 
 

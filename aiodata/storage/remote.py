@@ -11,7 +11,7 @@ from aiodata.storage.asking import ask, turn
 from aiodata.storage.download import Download
 from aiodata.storage.local import LocalFile
 from aiodata.storage.masking import masked
-from aiodata.storage.network import network_of
+from aiodata.storage.network import lease_of, network_of, result_of
 from aiodata.storage.schemes import is_remote
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aiodata.engine.run import Run
     from aiodata.engine.statistics import Counters
     from aiodata.storage.marks import Mark
-    from aiodata.storage.network import Network
+    from aiodata.storage.network import Lease, Network
     from aiodata.storage.protocol import FileInfo
 
     R = TypeVar("R")
@@ -47,13 +47,19 @@ def open_file(run: Run, path: str, saved: Mark, counters: Counters) -> LocalFile
 def mark_of_info(info: FileInfo, url: str, saved: Mark = None) -> Mark:
     """Give the mark of a remote file, its size and the CRC-32 of its tag, and compare it with a saved one.
 
+    What the server does not tell this time, such as the size of what it compresses in transfer, is not compared, and
+    kept as it was.
+
     Raises:
         StateError: It is another file.
     """
     mark = (-1 if info.size is None else info.size, crc32(info.tag.encode()) if info.tag else 0)
-    if saved is not None and tuple(saved) != mark:
+    if saved is None:
+        return mark
+    known = tuple(then if now == unknown else now for now, then, unknown in zip(mark, saved, (-1, 0), strict=True))
+    if any(now != then and then != unknown for now, then, unknown in zip(known, saved, (-1, 0), strict=True)):
         raise StateError(f"{url}: the file is another one than when the state was saved, by its size or its ETag")
-    return mark
+    return known
 
 
 async def list_remote(run: Run, pattern: str, counters: Counters) -> list[str]:
@@ -83,7 +89,15 @@ async def list_remote(run: Run, pattern: str, counters: Counters) -> list[str]:
 
 async def _in_run(run: Run, network: Network, work: Coroutine[Any, Any, R]) -> R:
     """Wait for a coroutine on the network's loop, as the run waits."""
-    return network.wait(work) if run.stepped else await network.call(work)
+    if not run.stepped:
+        return await network.call(work)
+    future = network.submit(work)
+    try:
+        with run.interrupts.during(future.cancel):
+            return result_of(future)
+    finally:
+        future.cancel()  # if it was Ctrl-C that ended the waiting
+        del future  # see `Network.wait`
 
 
 class RemoteFile:
@@ -104,7 +118,7 @@ class RemoteFile:
         """Its URL without secrets, for errors."""
         self.mark = saved
         """What tells the file from another; its own as soon as it is open."""
-        self._network: Network | None = None
+        self._lease: Lease | None = None
         self._download: Download | None = None
 
     def size(self) -> int | None:
@@ -118,17 +132,17 @@ class RemoteFile:
             OSError: It cannot be opened or read.
             StateError: It is not the file that it must be.
         """
-        self._network = network_of(self._run)
-        data = await self._call(self._begin(self._network, offset, size))
+        self._lease = lease_of(self._run)
+        data = await self._call(self._begin(self._lease, offset, size))
         assert self._download is not None
         if self._download.info is not None:
             self.mark = mark_of_info(self._download.info, self.path, self.mark)
         return data
 
-    async def _begin(self, network: Network, offset: int, size: int) -> bytes:
-        storage = network.storage(self._url)
-        options = self._run.options.storage
-        self._download = Download(storage, self._url, options, self._counters, network.limits)
+    async def _begin(self, lease: Lease, offset: int, size: int) -> bytes:
+        network, options = lease.network, self._run.options.storage
+        self._download = Download(network.storage(self._url), self._url, options, self._counters, network.limits)
+        lease.opened.add(self._download)
         return await self._download.begin(offset, max(size, PIECE_BYTES))
 
     async def read(self, size: int) -> bytes:
@@ -137,21 +151,29 @@ class RemoteFile:
         Raises:
             OSError: They cannot be read.
         """
-        if self._download is None or self._download.is_over:
+        if self._lease is None or self._download is None or self._download.is_over:
             return b""
         return await self._call(self._download.take(max(size, PIECE_BYTES)))
 
     async def _call(self, work: Coroutine[Any, Any, R]) -> R:
-        assert self._network is not None
-        return await _in_run(self._run, self._network, work)
+        assert self._lease is not None
+        return await _in_run(self._run, self._lease.network, work)
 
     async def aclose(self) -> None:
         """End the requests, also while the task is being cancelled."""
-        network, download, self._download = self._network, self._download, None
-        if network is None or download is None or download.is_over:
+        lease, self._lease = self._lease, None
+        if lease is None or not lease.network.is_here:
             return
-        if self._run.stepped:
-            network.wait(download.aclose())
+        if self._download is not None and self._download.is_over:
+            lease.opened.discard(self._download)
+        elif self._run.stepped:
+            lease.network.finish(self._end(lease))
         else:
             # Not a task: those are cancelled all together when asyncio.run ends, and the requests would go on.
-            await wait_out(network.call(download.aclose()))
+            await wait_out(lease.network.call(self._end(lease)))
+
+    async def _end(self, lease: Lease) -> None:
+        """Close what there is then, on the network's loop: opening may have been under way, and is cancelled by now."""
+        if self._download is not None:
+            await self._download.aclose()
+            lease.opened.discard(self._download)

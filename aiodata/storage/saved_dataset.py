@@ -18,6 +18,8 @@ from zlib import crc32
 
 from aiodata.errors import CorruptRecordError, StateError
 from aiodata.formats.element_layouts import spec_json, spec_of_json
+from aiodata.storage.masking import masked
+from aiodata.storage.schemes import is_remote
 
 if sys.platform != "win32":
     import fcntl
@@ -25,7 +27,17 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Held", "MANIFEST", "SavedDataset", "TOKEN", "locked", "manifest_of", "read_manifest"]
+__all__ = [
+    "Held",
+    "MANIFEST",
+    "SavedDataset",
+    "TOKEN",
+    "inside",
+    "locked",
+    "manifest_of",
+    "parsed_manifest",
+    "read_manifest",
+]
 
 MANIFEST = "dataset.json"
 TOKEN = re.compile("elements-[0-9a-f]{16}")
@@ -40,7 +52,7 @@ class SavedDataset:
     """What a manifest says.
 
     Args:
-        path: The folder of the whole.
+        path: The folder of the whole, or its URL.
         token: The name of the folder of shard files, which no other save has.
         compression: "" or "GZIP".
         shards: The name of each shard's file, and how many elements are in it.
@@ -61,7 +73,19 @@ class SavedDataset:
     @property
     def folder(self) -> str:
         """The folder of the shard files."""
-        return os.path.join(self.path, self.token)
+        return inside(self.path, self.token)
+
+
+def inside(folder: str, name: str) -> str:
+    """Give the path, or the URL, of what is in a folder.
+
+    >>> inside("https://host/data?key=1", "a.npz")
+    'https://host/data/a.npz?key=1'
+    """
+    if not is_remote(folder):
+        return os.path.join(folder, name)
+    path, mark, query = folder.partition("?") if folder.startswith("http") else (folder, "", "")
+    return f"{path.rstrip('/')}/{name}{mark}{query}"
 
 
 def manifest_of(saved: SavedDataset) -> bytes:
@@ -90,9 +114,16 @@ def read_manifest(path: str) -> SavedDataset:
         OSError: It cannot be read.
         CorruptRecordError: The manifest is damaged, or of another version.
     """
-    name = os.path.join(path, MANIFEST)
-    with open(name, "rb") as file:
-        content = file.read()
+    with open(os.path.join(path, MANIFEST), "rb") as file:
+        return parsed_manifest(file.read(), path)
+
+
+def parsed_manifest(content: bytes, path: str) -> SavedDataset:
+    """Give what the manifest of a folder, or of the URL of one, says.
+
+    Raises:
+        CorruptRecordError: It is damaged, or of another version.
+    """
     try:
         facts = json.loads(content)
         if facts["format"] != _FORMAT:
@@ -107,14 +138,15 @@ def read_manifest(path: str) -> SavedDataset:
             raise ValueError("what the manifest says of its files cannot be")
         return SavedDataset(path, facts["token"], facts["compression"], shards, spec_of_json(facts["spec"]))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, StateError) as error:
+        name = masked(inside(path, MANIFEST))
         raise CorruptRecordError(str(error) or type(error).__name__, name) from error
 
 
 class Held:
     """The shard files of a saved dataset, held for reading: a save that replaces them does not remove them.
 
-    They are let go with this object; the next save removes them then. Where the system has no such locks nothing is
-    held.
+    They are let go with this object; the next save removes them then. Where the system has no such locks, and in remote
+    storage, nothing is held.
 
     Args:
         saved: What to hold.
@@ -126,6 +158,8 @@ class Held:
     def __init__(self, saved: SavedDataset) -> None:
         self.saved = saved
         self._descriptor = -1
+        if is_remote(saved.path):
+            return
         if sys.platform != "win32":
             self._descriptor = os.open(saved.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
-import shutil
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from aiodata.errors import CorruptRecordError
 from aiodata.formats.element_archive_writer import ElementArchiveWriter
 from aiodata.spec import generalized
-from aiodata.storage.atomic import AtomicFile, sync_folder
-from aiodata.storage.saved_dataset import MANIFEST, TOKEN, SavedDataset, locked, manifest_of, read_manifest
+from aiodata.storage.saved_dataset import SavedDataset, manifest_of
+from aiodata.storage.schemes import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
+
+    from aiodata.engine.statistics import Counters
+    from aiodata.options import StorageOptions
 
 __all__ = ["SavedDatasetWriter"]
+
+
+class _File(Protocol):
+    @property
+    def file(self) -> BinaryIO: ...
+    def commit(self) -> None: ...
+    def discard(self) -> None: ...
+
+
+class _Place(Protocol):
+    token: str
+
+    def begin(self) -> None: ...
+    def new_file(self, name: str) -> _File: ...
+    def commit(self, manifest: bytes, replace: bool) -> bool: ...
+    def abort(self) -> None: ...
+    def discard(self) -> None: ...
 
 
 class SavedDatasetWriter:
@@ -27,38 +42,36 @@ class SavedDatasetWriter:
     It is synchronous. Different shards may be written by several threads at once, each by one.
 
     Args:
-        path: The folder of the saved dataset; it is made if it is not there.
+        path: The folder of the saved dataset, or its URL; it is made if it is not there.
         compression: "" or "GZIP".
         owner: What is written, for errors.
-
-    Raises:
-        FileExistsError: The folder is not empty, and is none of a saved dataset; or there is a file of that name.
-        OSError: It cannot be written to.
+        options: How remote storage is used.
+        counters: Where requests to it are counted.
     """
 
-    def __init__(self, path: str, compression: str, owner: str) -> None:
+    def __init__(self, path: str, compression: str, owner: str, options: StorageOptions, counters: Counters) -> None:
+        self._path = path
         self._compression = compression
         self._owner = owner
         self._shards: dict[int, _Shard] = {}
         self._complete = False
-        self._lock: AbstractContextManager[bool] | None = None
-        self.token = f"elements-{secrets.token_hex(8)}"
-        self._made = _make_folders(path)
-        self._path = path
-        self._folder = os.path.join(path, self.token)
-        with locked(path, wait=True) as alone:
-            _check_folder(path)
-            if alone:
-                _remove_abandoned(path)
-            os.mkdir(self._folder)
-            self._lock = locked(self._folder, wait=True)
-            self._lock.__enter__()
+        self._place = _place(path, options, counters)
+        self.token = self._place.token
+
+    def begin(self) -> None:
+        """Make sure that it may be written there, and remove what killed saves have left.
+
+        Raises:
+            FileExistsError: The folder is not empty, and is none of a saved dataset; or there is a file of that name.
+            OSError: It cannot be written to.
+        """
+        self._place.begin()
 
     def write(self, number: int, elements: list[Any] | None, columns: Any) -> None:
         """Write elements, or the rows of columns, to the shard of a number, 0 or more."""
         if number not in self._shards:
-            path = os.path.join(self._folder, f"{number:08d}.npz")
-            self._shards[number] = _Shard(path, self._compression, self._owner)
+            name = f"{number:08d}.npz"
+            self._shards[number] = _Shard(name, self._place.new_file(name), self._compression, self._owner)
         writer = self._shards[number].writer
         if elements is None:
             writer.write_columns(columns)
@@ -67,7 +80,7 @@ class SavedDatasetWriter:
 
     def finish(self) -> list[Callable[[], None]]:
         """Give what completes the shards, a call for each."""
-        return [shard.finish for shard in self._shards.values()]
+        return [partial(shard.finish, self.token) for shard in self._shards.values()]
 
     def commit(self, spec: Any, replace: bool) -> bool:
         """Put the manifest in its place, when all shards are finished; what it replaces is removed.
@@ -84,26 +97,18 @@ class SavedDatasetWriter:
         """
         shards = [shard for _, shard in sorted(self._shards.items())]
         common = _common([shard.writer.spec for shard in shards if shard.writer.count]) if spec is None else spec
-        names = tuple((os.path.basename(shard.path), shard.writer.count) for shard in shards)
+        names = tuple((shard.name, shard.writer.count) for shard in shards)
         saved = SavedDataset(self._path, self.token, self._compression, names, common)
-        sync_folder(self._folder)
-        with locked(self._path, wait=True) as alone:
-            if not replace and os.path.exists(os.path.join(self._path, MANIFEST)):
-                self.discard()
-                return False
-            before = _token_of(self._path)
-            manifest = AtomicFile(os.path.join(self._path, MANIFEST))
-            try:
-                manifest.file.write(manifest_of(saved))
-                self._unlock()  # before it is seen, for readers lock it too; nobody takes it for abandoned meanwhile
-                manifest.commit()
-            except BaseException:
-                manifest.discard()
-                raise
-            self._complete = True
-            if before is not None and before != self.token:
-                _remove(os.path.join(self._path, before), always=not alone)
-        return True
+        is_in_place = self._place.commit(manifest_of(saved), replace)
+        if not is_in_place:
+            self.discard()
+        self._complete = True
+        return is_in_place
+
+    def abort(self) -> None:
+        """End what other threads are doing, if that can take long; they fail by that, and `discard` has to follow."""
+        if not self._complete:
+            self._place.abort()
 
     def discard(self) -> None:
         """Remove what was written, if it has not been committed."""
@@ -112,86 +117,36 @@ class SavedDatasetWriter:
         self._complete = True
         for shard in self._shards.values():
             shard.discard()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._unlock()
-        with contextlib.suppress(OSError):  # it is not empty: others use it by now
-            for folder in self._made:
-                os.rmdir(folder)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.__exit__(None, None, None)
-        self._lock = None
+        self._place.discard()
 
 
 class _Shard:
     """One shard file that is being written."""
 
-    def __init__(self, path: str, compression: str, owner: str) -> None:
-        self.path = path
-        self.file: BinaryIO = open(path, "xb")  # noqa: SIM115 - closed by `finish` and `discard`
-        self.writer = ElementArchiveWriter(self.file, compression, owner)
+    def __init__(self, name: str, file: _File, compression: str, owner: str) -> None:
+        self.name = name
+        self._file = file
+        self.writer = ElementArchiveWriter(file.file, compression, owner)
 
-    def finish(self) -> None:
-        """Complete the file, and have it safely on the disk."""
-        token = os.path.basename(os.path.dirname(self.path))
-        self.writer.finish({"token": token, "shard": os.path.basename(self.path)})
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
+    def finish(self, token: str) -> None:
+        """Complete the file, and have it safe."""
+        self.writer.finish({"token": token, "shard": self.name})
+        self._file.commit()
 
     def discard(self) -> None:
         """Write nothing more."""
         self.writer.discard()
-        with contextlib.suppress(OSError):  # of what is left to be written
-            self.file.close()
+        self._file.discard()
 
 
-def _make_folders(path: str) -> list[str]:
-    """Make a folder and those above it; give those that were not there, the deepest first."""
-    missing = []
-    folder = os.path.abspath(path)
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    os.makedirs(path, exist_ok=True)
-    for folder in missing:
-        sync_folder(os.path.dirname(folder))
-    return missing
+def _place(path: str, options: StorageOptions, counters: Counters) -> _Place:
+    if is_remote(path):
+        from aiodata.storage.saved_dataset_upload import SaveUpload
 
+        return SaveUpload(path, options, counters)
+    from aiodata.storage.saved_dataset_folder import SaveFolder
 
-def _check_folder(path: str) -> None:
-    """Refuse a folder that holds something else."""
-    names = [name for name in os.listdir(path) if not (name.startswith(f".{MANIFEST}.") or TOKEN.fullmatch(name))]
-    if MANIFEST in names:
-        with contextlib.suppress(CorruptRecordError):
-            read_manifest(path)
-            return
-    if names:
-        raise FileExistsError(f"{path!r} is not empty, and no saved dataset: it has {names[0]!r}; name another folder")
-
-
-def _token_of(path: str) -> str | None:
-    """Give the token of what is saved in a folder; None where nothing is, or nobody can say what."""
-    try:
-        return read_manifest(path).token
-    except (FileNotFoundError, CorruptRecordError):
-        return None
-
-
-def _remove_abandoned(path: str) -> None:
-    """Remove what killed saves have left, and what readers held when it was replaced; called with the folder locked."""
-    kept = _token_of(path)
-    for name in os.listdir(path):
-        if TOKEN.fullmatch(name) and name != kept:
-            _remove(os.path.join(path, name))
-
-
-def _remove(folder: str, always: bool = False) -> None:
-    """Remove a folder of shard files unless somebody holds it."""
-    with contextlib.suppress(FileNotFoundError), locked(folder, wait=False) as free:
-        if free or always:
-            shutil.rmtree(folder, ignore_errors=True)
+    return SaveFolder(path)
 
 
 def _common(specs: list[Any]) -> Any:

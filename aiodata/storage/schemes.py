@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from aiodata.storage.masking import masked
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from aiodata.storage.protocol import Storage
 
-__all__ = ["is_remote", "local_path", "new_storage", "register"]
+__all__ = ["check_local", "is_remote", "local_path", "new_storage", "register"]
 
 _URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)(::[a-zA-Z][a-zA-Z0-9+.:-]*)?://")
 _registered: dict[str, Callable[[], Storage]] = {}
@@ -61,19 +61,38 @@ def local_path(path: str) -> str:
     return url2pathname(path[7 + len(parts.netloc) :])
 
 
-def new_storage(url: str, known: dict[str, Storage]) -> Storage:
+def check_local(path: str, method: str, argument: str, instead: str) -> str:
+    """Give the path of what has to be a local file or folder.
+
+    Args:
+        path: The path, or a `file://` URL.
+        method: Who needs it, for the error.
+        argument: What it is called there.
+        instead: What to do otherwise.
+
+    Raises:
+        ValueError: It is a URL of something else.
+    """
+    if is_remote(path):
+        raise ValueError(f"{method}: {argument} must be local, not {masked(path)}; {instead}")
+    return local_path(path)
+
+
+def new_storage(url: str, known: dict[Any, Storage]) -> Storage:
     """Give the storage of a URL.
 
     Args:
         url: The URL.
-        known: Those that have been made, by how their URLs begin; another one is added.
+        known: Those that have been made, by how their URLs begin and by what makes them; another one is added.
     """
     url = _lower_scheme(url)
-    fitting = [prefix for prefix in _registered if _fits(url, prefix)]
+    registered = dict(_registered)  # another thread may register one meanwhile
+    fitting = [prefix for prefix in registered if _fits(url, prefix)]
     prefix = max(fitting, key=len) if fitting else url.partition("://")[0] + "://"
-    if prefix not in known:
-        known[prefix] = _registered[prefix]() if fitting else _built_in(prefix)
-    return known[prefix]
+    make = registered.get(prefix)
+    if (prefix, make) not in known:
+        known[prefix, make] = _built_in(prefix) if make is None else make()
+    return known[prefix, make]
 
 
 def _fits(url: str, prefix: str) -> bool:

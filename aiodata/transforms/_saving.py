@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ __all__ = ["Saving", "check_compression", "check_shard_func", "portions"]
 
 PORTION = 256
 """Elements that are computed at a time to be written."""
+
+R = TypeVar("R")
 
 Part: TypeAlias = "tuple[int, list[Any] | None, Any]"
 """The number of a shard, and elements, or columns."""
@@ -81,7 +83,7 @@ class Saving:
         self._shard_func = shard_func
         self._label = label
         self._writer: SavedDatasetWriter | None = None
-        self._under_way: list[asyncio.Future[None]] = []
+        self._under_way: list[asyncio.Future[Any]] = []
 
     async def open(self) -> None:
         """Begin to write.
@@ -89,11 +91,10 @@ class Saving:
         Raises:
             OSError: There is something else, or it cannot be written to.
         """
-        self._writer = await self._run.in_thread(self._begin)
-
-    def _begin(self) -> SavedDatasetWriter:
-        self._writer = SavedDatasetWriter(*self._where, self._label)  # kept at once: the task may be cancelled
-        return self._writer
+        counters = self._run.statistics.counters(self._label)
+        self._writer = SavedDatasetWriter(*self._where, self._label, self._run.options.storage, counters)
+        self._under_way = [self._begun(self._writer.begin)]
+        await self._all()
 
     async def write(self, block: Block[Any]) -> None:
         """Hand over the elements of a block that has been computed, without failures; they must not change any more.
@@ -144,24 +145,31 @@ class Saving:
         await self._all()
         self._under_way = list(map(self._begun, self._writer.finish()))
         await self._all()
-        committed: bool = await self._run.in_thread(self._writer.commit, spec, replace)
-        return committed
+        committing = self._begun(self._writer.commit, spec, replace)
+        self._under_way = [committing]
+        try:
+            await self._all()
+            return committing.result()
+        finally:
+            del committing  # else it, its error and this frame, which the error's traceback holds, would be a cycle
 
     async def discard(self) -> None:
         """Remove what was written, if it has not been put in its place."""
         under_way, self._under_way = self._under_way, []
+        if self._writer is not None:
+            self._writer.abort()
         for call_ in under_way:
             await wait_out(call_)
         if self._writer is not None:
             await self._run.in_thread(self._writer.discard)
 
-    def _begun(self, function: Callable[..., None], *arguments: Any) -> asyncio.Future[None]:
+    def _begun(self, function: Callable[..., R], *arguments: Any) -> asyncio.Future[R]:
         return asyncio.get_running_loop().run_in_executor(self._run.pools.files, function, *arguments)
 
     async def _all(self) -> None:
-        """Wait for all that is under way, and raise the first error."""
-        for call_ in self._under_way:
-            await wait_out(call_)
+        """Wait for all that is under way, and raise the first error; `discard` waits for what a cancellation leaves."""
+        if self._under_way:
+            await asyncio.wait(self._under_way)
         done, self._under_way = self._under_way, []
         try:
             for call_ in done:

@@ -12,6 +12,7 @@ from aiodata.functions import name_of
 from aiodata.sinks.fingerprint import fingerprint
 from aiodata.sources._saved import read_saved
 from aiodata.storage.saved_dataset import MANIFEST
+from aiodata.storage.schemes import check_local
 from aiodata.structure import unshared
 from aiodata.transforms._saving import Saving, check_compression, check_shard_func, portions
 
@@ -38,7 +39,8 @@ def snapshotted(
 ) -> Dataset[Any]:
     """Do as `snapshot`."""
     check_shard_func(shard_func, "snapshot")
-    place = _Place(os.fsdecode(path), cache(partial(fingerprint, self)))
+    folder = check_local(os.fsdecode(path), "snapshot", "path", "save and load take URLs")
+    place = _Place(folder, cache(partial(fingerprint, self)))
     spec = self.plan.element_spec()
     reader = read_saved(type(self), place.folder, _any, reader_func, "snapshot", shard_func is not None, spec)
     stage = partial(

@@ -11,6 +11,7 @@ from aiodata.columns import freeze
 from aiodata.engine.block import Block, Failure, resumable
 from aiodata.engine.position import Origin
 from aiodata.spec import same
+from aiodata.storage.schemes import check_local
 from aiodata.structure import PLAIN, unshared
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def cache(self: Dataset[T], filename: str | os.PathLike[str] = "", name: str | N
 
     Raises:
         TypeError: `filename` is no path; while iterating: an element holds what a file of elements cannot.
+        ValueError: `filename` is a URL of remote storage.
         OSError: While iterating: the file cannot be written or read.
         CorruptRecordError: While iterating: the file is damaged.
         DataError: While iterating: the file was filled by another pipeline, or is no cache.
@@ -64,7 +66,7 @@ def cache(self: Dataset[T], filename: str | os.PathLike[str] = "", name: str | N
     """
     if not isinstance(filename, (str, bytes, os.PathLike)):
         raise TypeError(f"cache: filename must be a path, not {type(filename).__name__}")
-    path = os.fsdecode(filename)
+    path = check_local(os.fsdecode(filename), "cache", "filename", "save and load take URLs")
     store: Any = _Store()
     stage: Any = partial(_cache, store=store)
     if path:

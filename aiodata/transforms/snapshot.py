@@ -49,7 +49,8 @@ def snapshot(
 
     Raises:
         TypeError: A function is no plain function; while iterating: a component is of a type that is not kept.
-        ValueError: `compression` is unknown; while iterating: `shard_func` gives a number below 0.
+        ValueError: `compression` is unknown, or `path` is a URL of remote storage; while iterating: `shard_func` gives
+            a number below 0.
         OSError: While iterating: the files cannot be read or written.
         CorruptRecordError: While iterating: what was written is damaged; see `load`.
 

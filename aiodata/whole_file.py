@@ -17,7 +17,7 @@ from aiodata.storage.schemes import is_remote, local_path
 if TYPE_CHECKING:
     from aiodata.storage.network import Network
 
-__all__ = ["aread_file", "read_file"]
+__all__ = ["aread_file", "content", "read_file"]
 
 PIECE_BYTES = 1 << 30
 """More than a chunk: all that is there is taken at once."""
@@ -49,7 +49,7 @@ def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions 
         with open(path, "rb") as file:
             return file.read()
     with closing(Lease()) as lease:
-        return lease.network.wait(_content(lease.network, path, options or StorageOptions()))
+        return lease.network.wait(content(lease.network, path, options or StorageOptions()))
 
 
 async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
@@ -68,10 +68,11 @@ async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageO
     if not is_remote(path):
         return await anyio.Path(path).read_bytes()
     with closing(Lease()) as lease:
-        return await lease.network.call(_content(lease.network, path, options or StorageOptions()))
+        return await lease.network.call(content(lease.network, path, options or StorageOptions()))
 
 
-async def _content(network: Network, url: str, options: StorageOptions) -> bytes:
+async def content(network: Network, url: str, options: StorageOptions) -> bytes:
+    """Read a whole remote file, on the network's loop."""
     download = Download(network.storage(url), url, options, Counters("read_file"), network.limits)
     pieces: list[bytes] = []
     try:

@@ -1,0 +1,177 @@
+"""HTTP requests of a pipeline: its session, its headers, and what the faults mean that may come."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from aiodata.errors import RemoteError
+from aiodata.extras import load
+from aiodata.storage.healing import Trouble, idle_seconds
+from aiodata.storage.http_headers import check_status
+from aiodata.storage.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    import aiohttp
+
+    from aiodata.engine.run import Run
+
+__all__ = ["Asking", "Client", "client_of"]
+
+BUFFER_BYTES = 64 * 1024
+"""A connection holds up to twice as many bytes, and some in the system's own buffers, before its server has to wait."""
+
+
+class Asking:
+    """How all URLs of a source are asked for.
+
+    Args:
+        method: Such as "GET".
+        body: What is sent.
+        headers: A mapping, or a function that gives one; it may be a coroutine function.
+        most: Bytes that a response, line, record or event may have.
+    """
+
+    def __init__(
+        self, method: str, body: bytes | None, headers: Mapping[str, str] | Callable[[], Any] | None, most: int
+    ) -> None:
+        self.method, self.body, self.headers, self.most = method, body, headers, most
+
+
+class Client:
+    """What the requests of one run for one source share.
+
+    Args:
+        run: The run, which closes the connections at its end.
+        asking: How it asks.
+    """
+
+    def __init__(self, run: Run, asking: Asking) -> None:
+        self.asking = asking
+        self.idle_seconds = idle_seconds(run.options.storage)
+        self.counters = run.statistics.counters("from_http")
+        self._aiohttp = load("aiohttp", "http", "from_http")
+        self._headers: Mapping[str, str] | None = None
+        self._asked = 0
+        """How often the headers have been asked for."""
+        self._lock = asyncio.Lock()
+        self.session: aiohttp.ClientSession = self._aiohttp.ClientSession(
+            connector=self._aiohttp.TCPConnector(limit=0),  # there are as many at once as the pipeline reads at once
+            timeout=self._aiohttp.ClientTimeout(total=None),
+            trust_env=True,
+            read_bufsize=BUFFER_BYTES,
+        )
+
+    async def open(self, url: str, headers: Mapping[str, str], also: int | None = None) -> aiohttp.ClientResponse:
+        """Send a request, and once more with new headers if it is refused; give the answer, to be closed.
+
+        Args:
+            url: What to ask for.
+            headers: Headers beside those that the user gives, which win.
+            also: A status that is taken for an answer, beside those from 200 to 299.
+
+        Raises:
+            Trouble: It may be otherwise next time.
+            OSError: It will not.
+        """
+        given, asked = await self._all_headers(0)
+        try:
+            return await self._request(url, {**headers, **given}, also)
+        except PermissionError:
+            if not callable(self.asking.headers):
+                raise
+        given, _ = await self._all_headers(asked)
+        self.counters.retries += 1
+        return await self._request(url, {**headers, **given}, also)
+
+    async def _request(self, url: str, headers: Mapping[str, str], also: int | None) -> aiohttp.ClientResponse:
+        import yarl
+
+        self.counters.requests += 1
+        try:
+            plain = url.isascii() and " " not in url  # encoded by the user, whose signature may depend on how
+            target = yarl.URL(url, encoded=plain)
+            async with asyncio.timeout(self.idle_seconds):
+                response = await self.session.request(
+                    self.asking.method, target, headers=headers, data=self.asking.body
+                )
+        except TimeoutError:
+            raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of an answer") from None
+        except Exception as error:
+            raise self.fault(error, url) from None  # aiohttp's own may have the URL in their texts
+        try:
+            if not 200 <= response.status < 300 and response.status != also:
+                check_status(response.status, response.headers, response.reason, url)
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+    async def piece(self, response: aiohttp.ClientResponse, url: str) -> bytes:
+        """Give the next bytes of an answer's body, uncompressed; b"" at its end.
+
+        Raises:
+            Trouble: They did not come.
+        """
+        try:
+            async with asyncio.timeout(self.idle_seconds):
+                return await response.content.readany()
+        except TimeoutError:
+            raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of a further byte") from None
+        except Exception as error:
+            raise self.fault(error, url) from None
+
+    async def _all_headers(self, known: int) -> tuple[Mapping[str, str], int]:
+        """Give the user's headers, and how often they have been asked for.
+
+        Args:
+            known: Those of this number, or before, are of no use any more.
+        """
+        async with self._lock:
+            if self._headers is None or self._asked <= known:
+                found: Any = self.asking.headers() if callable(self.asking.headers) else self.asking.headers
+                found = await found if hasattr(found, "__await__") else found
+                self._headers = {str(name): str(value) for name, value in (found or {}).items()}
+                self._asked += 1
+            return self._headers, self._asked
+
+    def fault(self, error: Exception, url: str) -> Exception:
+        """Give what an error of aiohttp's means, without the URL's secrets."""
+        client = self._aiohttp
+        if isinstance(error, client.InvalidURL) or not isinstance(error, client.ClientError | OSError):
+            if not isinstance(error, ValueError):
+                return error
+            return ValueError(f"{masked(url)} cannot be asked for, or not with these headers: {type(error).__name__}")
+        if isinstance(error, client.TooManyRedirects):
+            return RemoteError("there are too many redirects", masked(url))
+        if isinstance(error, client.ClientSSLError | ssl.SSLError) and "certificate" in str(error).lower():
+            return RemoteError(f"the server's certificate is refused: {error}", masked(url))
+        said = error.message if isinstance(error, client.ClientResponseError) else str(error)
+        first = said.partition("\n")[0].rstrip(":")  # what follows are bytes that came
+        return Trouble(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+
+
+_clients: weakref.WeakKeyDictionary[Run, dict[Asking, Client]] = weakref.WeakKeyDictionary()
+
+
+async def client_of(run: Run, asking: Asking) -> Client:
+    """Give the client of a run for a source; the run closes it."""
+    clients = _clients.setdefault(run, {})
+    if asking not in clients:
+        clients[asking] = client = Client(run, asking)
+        closing: Any = _closing(client)
+        run.own(closing)
+        await anext(closing)
+    return clients[asking]
+
+
+async def _closing(client: Client) -> AsyncGenerator[None, None]:
+    """Close a client's connections when this is closed."""
+    try:
+        yield
+    finally:
+        await client.session.close()
