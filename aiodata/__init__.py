@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
     from aiodata.formats.raw import decode_raw
     from aiodata.formats.tfrecord_writer import TFRecordWriter
-    from aiodata.whole_file import aread_file, read_file
     from aiodata.sources.arrow import ArrowDataset
     from aiodata.sources.bigquery import BigQueryDataset
     from aiodata.sources.csv import CsvDataset
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from aiodata.sources.tf_record import TFRecordDataset
     from aiodata.sparse import SparseTensor
     from aiodata.vocabulary import Vocabulary
+    from aiodata.whole_file import aread_file, read_file
 
 _LATER = {
     "ArrowDataset": "aiodata.sources.arrow",

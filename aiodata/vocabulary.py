@@ -10,10 +10,10 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.errors import DataError
 from aiodata.farmhash import fingerprint64
-from aiodata.whole_file import read_file
 from aiodata.sparse import SparseTensor
 from aiodata.storage.masking import masked
 from aiodata.structure import array_of, map_structure
+from aiodata.whole_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

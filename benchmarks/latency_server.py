@@ -2,7 +2,8 @@
 
     python benchmarks/latency_server.py OBJECTS BYTES SECONDS
 
-Prints its port. It knows ranges and ETags, so that object stores' clients can read from it, too; it ends with its input.
+Prints its port. It knows ranges and ETags, so that object stores' clients can read from it, too. It ends when its
+input does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ async def main(objects: int, size: int, seconds: float) -> None:
                     extra = b"Content-Range: bytes %d-%d/%d\r\n" % (begin, last, size)
                     body, status = memoryview(body)[begin : last + 1], b"206 Partial Content"
                 writer.write(
-                    b"HTTP/1.1 %b\r\nContent-Length: %d\r\nETag: \"%d\"\r\nAccept-Ranges: bytes\r\n"
+                    b'HTTP/1.1 %b\r\nContent-Length: %d\r\nETag: "%d"\r\nAccept-Ranges: bytes\r\n'
                     b"Last-Modified: Sun, 29 Nov 2026 00:00:00 GMT\r\n%b\r\n" % (status, len(body), number, extra)
                 )
                 writer.write(body)

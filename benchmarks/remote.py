@@ -20,7 +20,13 @@ RECORD = 100_000
 
 def measure(rounds: int) -> list[Row]:
     """Read 200 objects of 1 MB, 50 ms to the first byte of each, 64 at once."""
-    command = [sys.executable, str(Path(__file__).with_name("latency_server.py")), str(OBJECTS), str(SIZE), str(LATENCY)]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("latency_server.py")),
+        str(OBJECTS),
+        str(SIZE),
+        str(LATENCY),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         address = f"http://127.0.0.1:{int(server.stdout.readline())}"

@@ -15,6 +15,8 @@ from aiodata.errors import CorruptRecordError, DataError
 from aiodata.formats.compression import check_text
 from aiodata.formats.csv import compile_columns
 from aiodata.formats.csv_columns import csv_dialect, csv_fault
+from aiodata.storage.blocking import open_file
+from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,14 +54,16 @@ def common_header(paths: Sequence[str], form: CsvForm) -> list[str]:
     for number, path in enumerate(paths):
         names = next((row for _, row in _rows(path, form)), None)
         if names is None:
-            raise DataError(f"{path}: the file is empty, but should begin with a header")
+            raise DataError(f"{masked(path)}: the file is empty, but should begin with a header")
         if number == 0:
             first = names
         elif len(names) != len(first):
-            raise DataError(f"{path}: the header has {len(names)} columns, that of {paths[0]} has {len(first)}")
+            other = f"that of {masked(paths[0])} has {len(first)}"
+            raise DataError(f"{masked(path)}: the header has {len(names)} columns, {other}")
         elif names != first:
             at = next(at for at, name in enumerate(names) if name != first[at])
-            raise DataError(f"{path}: column {at} is named {names[at]!r}, but {first[at]!r} in {paths[0]}")
+            other = f"{first[at]!r} in {masked(paths[0])}"
+            raise DataError(f"{masked(path)}: column {at} is named {names[at]!r}, but {other}")
     return first
 
 
@@ -106,7 +110,7 @@ def _good_rows(
             if len(row) == width:
                 yield row
             elif not ignore_errors:
-                raise DataError(f"{path} line {line}: expected {width} fields, got {len(row)}")
+                raise DataError(f"{masked(path)} line {line}: expected {width} fields, got {len(row)}")
 
 
 def _kind(field: str, least: int) -> int:
@@ -138,11 +142,12 @@ def _rows(path: str, form: CsvForm, ignore_errors: bool = False) -> Iterator[tup
                 row = next(rows, None)
             except csv.Error as error:
                 if not ignore_errors:
-                    raise DataError(f"{path} line {line}: {csv_fault(error)}") from None
+                    raise DataError(f"{masked(path)} line {line}: {csv_fault(error)}") from None
                 row = []
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 if not ignore_errors:
-                    raise CorruptRecordError(f"the GZIP data is damaged or cut short: {error}", path) from error
+                    message = f"the GZIP data is damaged or cut short: {error}"
+                    raise CorruptRecordError(message, masked(path)) from error
                 row = None
             if row is None:
                 return
@@ -152,11 +157,24 @@ def _rows(path: str, form: CsvForm, ignore_errors: bool = False) -> Iterator[tup
 
 def _opened(path: str, form: CsvForm) -> IO[str]:
     encoding = "utf-8-sig" if form.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else form.encoding
-    content: Any = gzip.open(path) if form.compression else open(path, "rb")  # noqa: SIM115 - the text closes it
+    file = open_file(path)
     try:
+        content: Any = _Unzipped(fileobj=file) if form.compression else file
         if not form.compression:
-            check_text(content.peek(), path)
+            check_text(content.peek(), masked(path))
         return io.TextIOWrapper(content, encoding, "surrogateescape", newline="")
     except BaseException:
-        content.close()
+        file.close()
         raise
+
+
+class _Unzipped(gzip.GzipFile):
+    """Compressed content that closes its file."""
+
+    def close(self) -> None:
+        file: Any = self.fileobj
+        try:
+            super().close()
+        finally:
+            if file is not None:
+                file.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,8 @@ from aiodata.formats.compression import check_compression_type
 from aiodata.formats.csv_schema import CsvForm, common_header, infer_defaults
 from aiodata.sources.csv import CsvDataset
 from aiodata.spec import batched
+from aiodata.storage.blocking import matching_paths
+from aiodata.storage.masking import masked
 from aiodata.transforms.map import mapped
 
 if TYPE_CHECKING:
@@ -159,9 +160,9 @@ def _paths(file_pattern: Any) -> list[str]:
     patterns = [os.fsdecode(pattern) for pattern in ([file_pattern] if is_one else file_pattern)]
     if not patterns:
         raise ValueError(f"{_METHOD}: file_pattern is empty")
-    paths = sorted(path for pattern in patterns for path in glob.glob(pattern, include_hidden=True))
+    paths = sorted(path for pattern in patterns for path in matching_paths(pattern))
     if not paths:
-        raise FileNotFoundError(f"{_METHOD}: no file matches {', '.join(map(repr, patterns))}")
+        raise FileNotFoundError(f"{_METHOD}: no file matches {', '.join(repr(masked(each)) for each in patterns)}")
     return paths
 
 

@@ -63,7 +63,7 @@ class Upload(Protocol):
         ...
 
     async def discard(self) -> None:
-        """Give it up: nothing of it is left, and what was there stays. After `commit`, done or failed, it is harmless."""
+        """Give it up: nothing of it is left, and what was there stays. It is harmless after `commit`, done or failed."""
         ...
 
 

@@ -7,8 +7,8 @@ from zlib import crc32
 
 from aiodata.engine.workers import wait_out
 from aiodata.errors import StateError
-from aiodata.storage.asking import ask, turn
 from aiodata.storage.download import Download
+from aiodata.storage.listing import listed
 from aiodata.storage.local import LocalFile
 from aiodata.storage.masking import masked
 from aiodata.storage.network import lease_of, network_of, result_of
@@ -74,17 +74,7 @@ async def list_remote(run: Run, pattern: str, counters: Counters) -> list[str]:
         OSError, ValueError: They cannot be listed.
     """
     network, options = network_of(run), run.options.storage
-
-    async def listed() -> list[str]:
-        storage = network.storage(pattern)
-
-        async def once() -> list[str]:
-            async with turn(network.limits, storage, pattern, options, counters):
-                return await storage.list(pattern)
-
-        return await ask(storage, pattern, once, options, counters)
-
-    return await _in_run(run, network, listed())
+    return await _in_run(run, network, listed(network, pattern, options, counters))
 
 
 async def _in_run(run: Run, network: Network, work: Coroutine[Any, Any, R]) -> R:

@@ -14,6 +14,7 @@ import aiodata
 from aiodata import Dataset, TensorSpec, make_csv_dataset
 from aiodata.errors import DataError
 from tests.programs import arr, assert_gives, assert_same, first, objects, outcomes, to_list
+from tests.servers.http import HttpServer
 
 FLIGHTS = Path(__file__).parents[2] / "examples/data/flights"
 
@@ -307,3 +308,20 @@ def test_wrong_arguments_are_refused_at_the_call(arguments: Any, error: Any, wor
     given: dict[str, Any] = {"file_pattern": write(tmp_path, "a,b\n1,2\n"), "batch_size": 1, **arguments}
     with pytest.raises(error, match=words):
         make_csv_dataset(**given)
+
+
+def test_reads_what_web_servers_have(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="web servers are read by aiohttp")
+    content = b"a,b,c\n" + b"".join(b"%d,%d.5,x%d\n" % (number, number, number) for number in range(1000))
+    (tmp_path / "local.csv").write_bytes(content)
+    expected = list(make_csv_dataset(str(tmp_path / "local.csv"), 32, shuffle=False, num_epochs=1))
+    with HttpServer() as server:
+        server.files |= {"/a.csv": content, "/a.csv.gz": gzip.compress(content), "/bad.csv": b"a,b\n1,2\n3\n"}
+        for name, compression in [("a.csv?token=mine", ""), ("a.csv.gz", "GZIP")]:
+            url = f"{server.url}/{name}"
+            found = make_csv_dataset(url, 32, shuffle=False, num_epochs=1, compression_type=compression)
+            assert str(list(found)) == str(expected)
+        with pytest.raises(FileNotFoundError, match=r"no file matches 'http://.*/none\.csv\?token=\*\*\*'$"):
+            make_csv_dataset(f"{server.url}/none.csv?token=mine", 32)
+        with pytest.raises(DataError, match=r"/bad\.csv\?token=\*\*\* line 3: expected 2 fields, got 1"):
+            make_csv_dataset(f"{server.url}/bad.csv?token=mine", 32)
