@@ -292,4 +292,6 @@ def _opened(plan: Plan, state: dict[str, Any] | None) -> Session:
         return Session(plan, start)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         load_seeds(plan, before)
+        if isinstance(error, StateError):
+            raise  # a stage says what does not fit
         raise StateError(f"this is not a saved state: its position does not fit the pipeline ({error})") from error

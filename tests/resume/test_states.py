@@ -237,3 +237,17 @@ def test_numpy_iterators_save_and_restore() -> None:
     fresh.restore(state)
     assert_same([next(fresh), next(fresh)], rest[:2])
     fresh.close()
+
+
+def test_a_stage_that_refuses_a_position_has_the_word() -> None:
+    def stage(run: Any, source: Any, *, start: Any) -> Any:
+        if start is not None:
+            raise StateError("this cannot be read again")
+        return source.open()
+
+    dataset = Dataset.range(3).then("live", stage)
+    with dataset.iterate() as iterator:
+        assert next(iterator) == 0
+        state = iterator.state_dict()
+    with pytest.raises(StateError, match=r"^this cannot be read again$"):
+        dataset.iterate(state)

@@ -40,6 +40,7 @@ from tests.servers.http_faults import (
     Slowly,
     Status,
 )
+from tests.sources.test_from_socket import contexts, sending, serving
 
 if TYPE_CHECKING:
     from tests.servers.http_answers import Request
@@ -50,8 +51,9 @@ pytest.importorskip("aiohttp", reason="HTTP needs aiohttp")
 LINES = [b"line %d%s" % (number, b"!" * (number % 50)) for number in range(3000)]
 TEXT = b"".join(line + b"\n" for line in LINES)
 QUICK = Options(
-    storage=StorageOptions(first_wait_seconds=0.001, max_wait_seconds=0.01, max_attempts=4, idle_seconds=0.3)
+    storage=StorageOptions(first_wait_seconds=0.001, max_wait_seconds=0.01, max_attempts=4, idle_seconds=10)
 )
+IMPATIENT = Options(storage=StorageOptions(idle_seconds=0.3))
 
 
 @pytest.fixture
@@ -281,15 +283,16 @@ def test_trouble_that_passes_changes_nothing(
     server: HttpServer, fault: tuple[Fault, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     expected = {"requests": 2, "retries": 1, "elements": 3000}
+    options = IMPATIENT if isinstance(fault[0], SilentBefore | SilentAt) else QUICK
     for headers in ({"etag": '"a"'}, {"etag": None}):
         server.script("/lines", [(*fault, Headers(headers)), Headers(headers)])
         with caplog.at_level(logging.WARNING, "aiodata"):
-            assert read(lines(server)) == (LINES, expected)
+            assert read(lines(server).with_options(options)) == (LINES, expected)
         assert len(caplog.messages) == 1
         assert f"{server.url}/lines, byte " in caplog.messages[0]
         assert "attempt 2 of 4 follows" in caplog.messages[0]
         server.script("/lines", [(*fault, Headers(headers)), Headers(headers)])
-        assert read(answers(server, "/lines")) == ([TEXT], expected | {"elements": 1})
+        assert read(answers(server, "/lines").with_options(options)) == ([TEXT], expected | {"elements": 1})
         caplog.clear()
 
 
@@ -723,6 +726,14 @@ async def test_two_iterators_and_a_prefetch_have_connections_of_their_own(server
 async def test_a_host_by_name_leaves_no_thread(server: HttpServer) -> None:
     assert await collect(Dataset.from_http(f"http://localhost:{server.port}/1")) == [b"answer 1"]
     assert await asyncio.to_thread(to_list, Dataset.from_http(f"http://localhost:{server.port}/1")) == [b"answer 1"]
+
+
+async def test_a_certificate_that_is_refused_is_not_asked_for_again() -> None:
+    with serving(sending(b""), contexts()[0]) as tls:
+        ds = Dataset.from_http(f"https://127.0.0.1:{tls.port}/", "lines").with_options(QUICK)
+        with pytest.raises(RemoteError, match="the server's certificate is refused: ") as caught:
+            await collect(ds)
+        assert caught.value.attempts == 1
 
 
 # Arguments

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytest.importorskip("aiohttp", reason="HTTP needs aiohttp")
 
 QUICK = Options(
-    storage=StorageOptions(first_wait_seconds=0.001, max_wait_seconds=0.01, max_attempts=4, idle_seconds=0.3)
+    storage=StorageOptions(first_wait_seconds=0.001, max_wait_seconds=0.01, max_attempts=4, idle_seconds=10)
 )
 Written = tuple[str, str]
 """An id, or "", and the data."""
@@ -121,7 +121,8 @@ async def test_events_are_given_as_they_come(server: HttpServer) -> None:
 def test_a_stream_that_breaks_is_gone_on_with(server: HttpServer, fault: Fault, written: list[Written]) -> None:
     serve(server, written)
     server.script("/events", [fault, Normal()])
-    assert read(events(server)) == (expected(written), 2, 1)
+    options = Options(storage=StorageOptions(idle_seconds=0.3 if isinstance(fault, SilentAt) else 10))
+    assert read(events(server).with_options(options)) == (expected(written), 2, 1)
 
 
 def test_the_last_id_that_came_is_named(server: HttpServer) -> None:
