@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import Any
 
 from aiodata.engine.plan import AUTOTUNE
 
@@ -23,10 +23,11 @@ def check_integer(value: object, method: str, argument: str, least: int | None =
         TypeError: It is not an integer (a bool is not one).
         ValueError: It is below `least`.
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{method}: {argument} must be an integer, not {type(value).__name__}")
+    index: Any = value
     try:
-        number = operator.index(value)
+        number = operator.index(index)
     except TypeError:  # an array of several numbers has the method, and no use for it
         raise TypeError(f"{method}: {argument} must be an integer, not {value!r:.80}") from None
     if least is not None and number < least:

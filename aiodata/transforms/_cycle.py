@@ -135,24 +135,30 @@ class Cycle:
 
     def snapshot(self) -> Origin:
         """Give the origin of the next element."""
-        marks = [None if reader is None else reader.mark() for reader in self.slots]
+        return self.origin_of([None if reader is None else reader.mark() for reader in self.slots])
+
+    def origin_of(self, marks: list[Any]) -> Origin:
+        """Give the origin of the next element, with the readers' marks."""
         following = self.inputs.next
         return Origin(partial(_position, marks, self.turn, self.left, self.over, following, self.inputs.shared()))
 
     def in_bulk(self) -> Block[Any] | None:
         """Give what `in_turn` would, where it is known how many elements each reader has in hand; else give None."""
         size, begun = self.block_length, self.block_length - self.left
-        numbers = [*range(self.turn, len(self.slots)), *range(self.turn)]
+        turn, slots = self.turn, self.slots
+        numbers = [*range(turn, len(slots)), *range(turn)]
+        readers = slots[turn:] + slots[:turn]
         if self.over:
-            numbers = [number for number in numbers if self.slots[number] is not None]
-        readers = [self.slots[number] for number in numbers]
+            numbers = [number for number in numbers if slots[number] is not None]
+            readers = [reader for reader in readers if reader is not None]
         schedule = _schedule(readers, size, begun)
         if schedule is None:
             return None
         until, taken = schedule
-        origin = self.snapshot()
-        spots = [None if reader is None else (reader.origin, reader.offset) for reader in readers]
-        origin.place = partial(_place_in_bulk, spots, size, begun)
+        # Marks are made inline: there may be thousands of readers, of which each block takes a few elements.
+        marks = [None if each is None else (each.fixed, each.origin, each.offset) for each in slots]
+        origin = self.origin_of(marks)
+        origin.place = partial(_place_in_bulk, [marks[number] for number in numbers], size, begun)
         rows: list[Any] = [None if reader is None else reader.rows for reader in readers]
         turns = chain.from_iterable(map(repeat, rows[1:] + rows[:1], repeat(size)))
         elements = map(next, islice(chain(repeat(rows[0], self.left), endlessly(turns)), until - begun))
@@ -230,31 +236,40 @@ def _schedule(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[
         How many elements come until then, with those that the present turn has had, and how many each reader gives;
         None if that is not known or nothing comes.
     """
-    ends = []
-    for number, reader in enumerate(readers):
-        left = 0 if number else begun
-        if reader is not None and reader.rows is not None:
-            if reader.stop is None:
-                return None
-            left += reader.stop - reader.offset
-        turns, part = divmod(left, size)
-        ends.append((turns * len(readers) + number) * size + part)
-    until = min(*ends, begun + PORTION)
+    left = []
+    for reader in readers:
+        if reader is None or reader.rows is None:
+            left.append(0)
+        elif reader.stop is None:
+            return None
+        else:
+            left.append(reader.stop - reader.offset)
+    left[0] += begun
+    turns = left if size == 1 else [count // size for count in left]
+    rounds = min(turns)
+    number = turns.index(rounds)  # the first one that has so few
+    until = (rounds * len(left) + number) * size + left[number] % size
+    until = min(until, begun + PORTION)
     if until == begun:
         return None
-    rounds, rest = divmod(until, len(readers) * size)
-    taken = [rounds * size + min(size, max(0, rest - number * size)) for number in range(len(readers))]
+    rounds, rest = divmod(until, len(left) * size)
+    more, part = divmod(rest, size)
+    taken = [(rounds + 1) * size] * more + [rounds * size] * (len(left) - more)
+    if part:
+        taken[more] += part
     taken[0] -= begun
     return until, taken
 
 
-def _place_in_bulk(spots: Sequence[tuple[Origin | None, int] | None], size: int, begun: int, offset: int) -> str | None:
-    rounds, rest = divmod(offset + begun, len(spots) * size)
+def _place_in_bulk(marks: Sequence[Any], size: int, begun: int, offset: int) -> str | None:
+    rounds, rest = divmod(offset + begun, len(marks) * size)
     number, part = divmod(rest, size)
-    spot = spots[number]
-    if spot is None or spot[0] is None:
+    mark = marks[number]
+    if mark is None or mark[1] is None:
         return None
-    return spot[0].place(spot[1] + rounds * size + part - (0 if number else begun))
+    _, origin, first = mark
+    place: str | None = origin.place(first + rounds * size + part - (0 if number else begun))
+    return place
 
 
 def _place(log: list[tuple[Origin | None, int]], offset: int) -> str | None:

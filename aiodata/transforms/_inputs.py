@@ -42,16 +42,13 @@ class Reader:
     __slots__ = (
         "blocks",
         "channel",
+        "fixed",
         "inner",
         "offset",
         "origin",
-        "outer",
         "owners",
         "rows",
-        "seeds",
         "spot",
-        "stages",
-        "start",
         "stop",
     )
 
@@ -63,13 +60,10 @@ class Reader:
         seeds: Any,
         stages: tuple[str, ...],
     ) -> None:
-        self.outer = outer
+        self.fixed = (outer, start, seeds, stages)
         self.blocks = blocks
         self.inner = blocks
         """The dataset's own blocks, also where `blocks` are read ahead from them."""
-        self.start = start
-        self.seeds = seeds
-        self.stages = stages
         self.owners: _Owners | None = None
         self.channel: Channel | None = None
         """What a task reads ahead into, if one does."""
@@ -89,16 +83,16 @@ class Reader:
 
     def mark(self) -> Any:
         """Give what the reader's state is made of, frozen; it does not hold elements."""
-        inner = self.start if self.origin is None else (self.origin, self.offset)
-        return self.outer, inner, self.seeds, self.stages
+        return self.fixed, self.origin, self.offset
 
 
 def saved_mark(mark: Any) -> Any:
     """Give a reader's mark as JSON."""
     if mark is None:
         return None
-    outer, inner, seeds, stages = mark
-    return [cursor(*outer), cursor(*inner) if isinstance(inner, tuple) else inner, seeds, stages_checksum(stages)]
+    (outer, start, seeds, stages), origin, offset = mark
+    inner = start if origin is None else cursor(origin, offset)
+    return [cursor(*outer), inner, seeds, stages_checksum(stages)]
 
 
 class _Owners:

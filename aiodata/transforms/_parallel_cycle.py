@@ -165,7 +165,7 @@ class _Failed:
         self.failure = failure
 
     def mark(self) -> Any:
-        return self.outer, None, None, ()
+        return (self.outer, None, None, ()), None, 0
 
 
 class _AsReady:
@@ -209,14 +209,12 @@ class _AsReady:
                     failed: Block[Any] = Block(*ready.outer, computed=[ready.failure])
                     yield self._deliver(failed, partial(_piece, ready.mark(), 1))
                 elif ready is not None:
-                    mark = ready.mark()
                     part = await anext(ready.blocks, None)
                     if part is None:
                         del self.open[id(ready)]
                         await self.ahead.release(ready)
                         continue
-                    outer, _, *rest = mark
-                    mark = (outer, (part.origin, part.offset), *rest)
+                    mark = (ready.fixed, part.origin, part.offset)
                     ready.origin, ready.offset = part.origin, part.offset + (part.length or 0)
                     yield self._deliver(part, partial(_piece, mark, part.length or 0))
         finally:
