@@ -75,6 +75,8 @@ class ObjectUpload:
 
     async def write(self, data: bytes, /) -> None:
         """Write more of it."""
+        if self._sending is None and len(self._held) + len(data) > PART_BYTES:
+            await self._begin()  # may fail and be repeated, so before any of the data is taken
         for start in range(0, len(data), PART_BYTES):
             self._held += data[start : start + PART_BYTES]
             if len(self._held) > PART_BYTES:
@@ -111,12 +113,15 @@ class ObjectUpload:
         if error is not None and not isinstance(error, _GivenUp) and not has_ended:
             raise RemoteError("an upload could not be given up: parts of it may be left", masked(self._url))
 
+    async def _begin(self) -> None:
+        """Have the store take parts."""
+        store, key = await self._store(True)
+        self._used = store
+        self._sending = self._put(store.it, key, self._parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+
     async def _send(self, part: bytes | StopAsyncIteration) -> None:
         """Hand a part over, or the end, when the one before has been taken."""
-        if self._sending is None:
-            store, key = await self._store(True)
-            self._used = store
-            self._sending = self._put(store.it, key, self._parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+        assert self._sending is not None
         handing = asyncio.ensure_future(self._parts.put(part))
         try:
             await asyncio.wait([handing, self._sending], return_when=asyncio.FIRST_COMPLETED)

@@ -238,17 +238,24 @@ class ObjectStorage(Storage):
             del found, error  # else they and this frame, which their tracebacks hold, would be a cycle
 
     async def _pieces(self, stream: AsyncIterator[bytes], url: str, store: Store) -> AsyncIterator[bytes]:
-        begun, size = monotonic(), 0
+        begun, size, is_waiting = monotonic(), 0, True
         try:
             async for piece in stream:
                 size += len(piece)
+                is_waiting = False
                 yield piece
+                is_waiting = True
+            is_waiting = False
         except Exception as error:
-            self._piece_bytes = PIECE_BYTES
             self._fail(error, url, store)
-        if size >= PIECE_BYTES:
-            fitting = min(2 * self._piece_bytes, MOST_PIECE_BYTES, int(size * PIECE_SECONDS / (monotonic() - begun)))
-            self._piece_bytes = max(PIECE_BYTES, fitting)
+        finally:
+            if is_waiting:  # it broke, or was given up because nothing came
+                self._piece_bytes = PIECE_BYTES
+            elif size >= PIECE_BYTES:
+                fitting = min(
+                    2 * self._piece_bytes, MOST_PIECE_BYTES, int(size * PIECE_SECONDS / (monotonic() - begun))
+                )
+                self._piece_bytes = max(PIECE_BYTES, fitting)
 
     async def _listed(self, store: Store, folder: str, is_deep: bool) -> AsyncIterator[Any]:
         """Give the objects in a folder, or also those in the folders below it, page by page."""

@@ -27,7 +27,7 @@ def programs(text: str) -> list[tuple[str, str]]:
 
 def test_the_readme_programs_print_what_stands_below_them(tmp_path: Path) -> None:
     blocks = programs(README)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     script = tmp_path / "readme.py"
     script.write_text("\n".join(f"{code}\nprint({MARK!r})" for code, _ in blocks), encoding="utf-8")
     done = subprocess.run(
