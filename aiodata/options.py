@@ -219,8 +219,8 @@ class StorageOptions(_Group):
         max_attempts: Requests in a row that may bring nothing, at least 1; 10.
         first_wait_seconds: 0.2.
         max_wait_seconds: The longest wait that is chosen here; 10.
-        give_up_seconds: How long it may go on that nothing comes, from the first failure on; 120. A server that asks to
-            wait for longer is not asked again.
+        give_up_seconds: How long it may go on that nothing comes, from the first failure on; 120. The last request may
+            still be silent for `idle_seconds`. A server that asks to wait for longer is not asked again.
         idle_seconds: How long a request may be silent: without a connection, an answer, or a further byte of it; 30.
         requests_per_host: Requests that may be under way at once to one host or bucket, those of all pipelines of the
             process together; 100.

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from anyio import CancelScope
 
 from aiodata.engine.daemons import Daemons
 
@@ -87,7 +90,9 @@ async def wait_out(
     cancelled: asyncio.CancelledError | None = None
     while not waiting.done() and (deadline is None or loop.time() < deadline):
         try:
-            await asyncio.wait({waiting}, timeout=None if deadline is None else deadline - loop.time())
+            # anyio cancels again in every turn of the loop, as long as it takes: the loop would do nothing else.
+            with nullcontext() if cancelled is None else CancelScope(shield=True):
+                await asyncio.wait({waiting}, timeout=None if deadline is None else deadline - loop.time())
         except asyncio.CancelledError as error:
             cancelled = error
             if interrupt is not None:

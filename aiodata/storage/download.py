@@ -79,6 +79,7 @@ class Download:
         Raises:
             OSError: They cannot be read.
         """
+        most = min(most, self._step)  # more may never be there at once
         has_waited = False
         while True:
             if self._is_closed:
@@ -151,7 +152,8 @@ class Download:
         finally:
             for chunk in chunks:
                 self._count(chunk, 0)
-                chunk.error = None  # else it and its frames, which refer to all of this, would be a cycle
+                chunk.parts.clear()
+                chunk.error = chunk.task = None  # else they and their frames, which refer to all of this, are cycles
 
     def _ask(self) -> None:
         """Ask for what may be asked for now: one chunk in any case, and more as far as the limits go."""

@@ -67,7 +67,7 @@ class HttpStorage(Storage):
                 raise
             if answer is not None:
                 return answer
-            response.close()  # a range of a compressed file, or of one whose size is not told, is of no use
+            response.close()  # a range of what is compressed, or whose size is not told, is of no use
         response = await self._get(url, {})
         try:
             return self._whole(response, url)
@@ -79,7 +79,7 @@ class HttpStorage(Storage):
         """Give the answer to a request for a range; None if all has to be asked for."""
         begin, size = content_range(response.headers)
         if response.status == 416:
-            if size is None:
+            if size != offset:  # it is not the end: the size may be that of what is compressed in transfer
                 return None
             response.close()
             return Answer(FileInfo(size, ""), _nothing(), offset)
@@ -191,7 +191,7 @@ class HttpStorage(Storage):
         if isinstance(error, client.TooManyRedirects):
             return RemoteError("there are too many redirects", masked(url))
         if isinstance(error, client.RedirectClientError):
-            return RemoteError(masked_text(f"it redirects to what is no URL that can be read: {error}"), masked(url))
+            return RemoteError("it redirects to what is no URL that can be read", masked(url))
         if isinstance(error, ValueError):
             return ValueError(f"{masked(url)}: this is no URL that can be read: {type(error).__name__}")
         if isinstance(error, client.ClientConnectorCertificateError):
@@ -223,7 +223,8 @@ class _Body(AsyncIterator[bytes]):
         except CorruptRecordError as error:
             fault: BaseException = Trouble(f"its compression is damaged or cut short: {error}")
         except Exception as error:
-            fault = self._fault(error, str(self._response.url))
+            # aiohttp keeps it in the response, which this frame has: a cycle, but for this.
+            fault = self._fault(error.with_traceback(None), str(self._response.url))
         else:
             if piece:
                 return piece

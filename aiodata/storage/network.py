@@ -86,9 +86,9 @@ class Network:
             raise
 
     @property
-    def is_here(self) -> bool:
-        """Whether this is the process that it was made in, and not a fork of that, which has no such thread."""
-        return self._process == os.getpid()
+    def is_open(self) -> bool:
+        """Whether it has not ended, and this is the process that it was made in: a fork of that has no such thread."""
+        return self._process == os.getpid() and not self._loop.is_closed()
 
     def is_thread(self, thread: threading.Thread) -> bool:
         """Tell whether a thread is the network's: one that would wait for itself if it waited for what is asked."""
@@ -125,7 +125,7 @@ class Network:
         if self.is_thread(threading.current_thread()):
             work.close()
             raise RuntimeError(
-                "what runs on the network's own loop cannot wait for it: await `aread_file`, for example"
+                "what runs on the network's own loop cannot wait for it; await `aread_file` there, for example"
             )
         future = self.submit(work)
         try:
@@ -137,9 +137,10 @@ class Network:
     def finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine that closes something, and wait for it as far as this thread can.
 
-        The cycle collector may have come to an iterator in the network's own thread. In a fork there is nothing to do.
+        The cycle collector may have come to an iterator in the network's own thread. In a fork, or after the end, there
+        is nothing to do.
         """
-        if not self.is_here:
+        if not self.is_open:
             work.close()
         elif self.is_thread(threading.current_thread()):
             self.submit(work)
@@ -147,12 +148,11 @@ class Network:
             self.wait(work)
 
     def _check(self, work: Coroutine[Any, Any, Any]) -> None:
-        if not self.is_here:
+        if not self.is_open:
             work.close()
-            raise EndedEarlyError("this was opened before the process forked; open it anew in the child")
-        if self._loop.is_closed():
-            work.close()
-            raise EndedEarlyError("what this belongs to has been closed")
+            forked = self._process != os.getpid()
+            why = "before the process forked; open it anew in the child" if forked else "for what has been closed"
+            raise EndedEarlyError(f"this was opened {why}")
 
     def _join(self) -> None:
         self._threads.add(threading.current_thread())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aiodata.storage.expected import Range
     from aiodata.storage.limits import Limits
 
-__all__ = ["WINDOW_BYTES", "Part", "Parts"]
+__all__ = ["Part", "Parts", "WINDOW_BYTES"]
 
 WINDOW_BYTES = 65 << 10
 """How much is asked for where less is read, unless it is expected: all that Parquet's readers and `zipfile` look at

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -12,6 +14,8 @@ from urllib.parse import urlsplit
 from aiodata.storage.masking import masked
 
 __all__ = ["Answer", "FileInfo", "Storage", "Upload", "close_pieces"]
+
+CLOSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Upload(Protocol):
         ...
 
     async def discard(self) -> None:
-        """Give it up: nothing of it is left, and what was there stays. It is harmless after `commit`, done or failed."""
+        """Give it up: nothing of it is left, and what was there stays. Harmless after `commit`, done or failed."""
         ...
 
 
@@ -126,7 +130,9 @@ class Storage(ABC):
 
 
 async def close_pieces(answer: Answer) -> None:
-    """End an answer that need not have been read to its end."""
+    """End an answer that need not have been read to its end; what fails or hangs there changes nothing any more."""
     close = getattr(answer.pieces, "aclose", None)
     if close is not None:
-        await close()
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await close()

@@ -152,7 +152,7 @@ class RemoteFile:
     async def aclose(self) -> None:
         """End the requests, also while the task is being cancelled."""
         lease, self._lease = self._lease, None
-        if lease is None or not lease.network.is_here:
+        if lease is None or not lease.network.is_open:
             return
         if self._download is not None and self._download.is_over:
             lease.opened.discard(self._download)

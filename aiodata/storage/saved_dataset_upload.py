@@ -10,12 +10,12 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from aiodata.errors import CorruptRecordError, RemoteError
-from aiodata.whole_file import content
 from aiodata.storage.asking import ask, in_time, turn
 from aiodata.storage.masking import masked
 from aiodata.storage.network import Lease
 from aiodata.storage.saved_dataset import MANIFEST, TOKEN, parsed_manifest
 from aiodata.storage.upload import DISCARDING, AtomicUpload, Calls
+from aiodata.whole_file import content
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -15,6 +15,9 @@ PAUSE_SECONDS = 0.05
 class Fault:
     """What is wrong with an answer."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def plan(self, plan: Plan) -> None:
         """Change how the good answer is made."""
 

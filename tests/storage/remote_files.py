@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import logging
 import tarfile
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiodata import (
     CsvDataset,
@@ -22,6 +23,11 @@ from aiodata import (
     TFRecordDataset,
 )
 from aiodata.formats.tfrecord import frame
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.servers.http import HttpServer
 
 LINES = [b"line %d %s" % (number, b"x" * (number % 17)) for number in range(40)]
 TEXT = b"\n".join(LINES) + b"\n"
@@ -101,3 +107,19 @@ def read_all(dataset: Dataset[Any]) -> tuple[list[Any], int, int]:
     with dataset.iterate() as iterator:
         elements = list(iterator)
         return elements, *counted(iterator)
+
+
+def assert_heals(
+    server: HttpServer, faults: list[Any], retries: int, caplog: pytest.LogCaptureFixture, **how: Any
+) -> None:
+    """Read through faults: all lines, and as many requests and lines of the log as there were faults."""
+    caplog.set_level(logging.WARNING, "aiodata")
+    server.script("/a", faults)
+    elements, requests, counted_retries = read_all(lines_of(server.url + "/a", **how))
+    assert elements == LINES
+    assert (requests, counted_retries) == (retries + 1, retries)
+    assert requests == len(server.requests)
+    assert not server.scripted("/a")
+    logged = [record for record in caplog.records if record.name == "aiodata"]
+    assert len(logged) == retries
+    assert all(record.message.startswith(server.url + "/a, byte ") for record in logged)
