@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
-
-from anyio import CancelScope
 
 from aiodata.engine.daemons import Daemons
 
@@ -91,7 +89,7 @@ async def wait_out(
     while not waiting.done() and (deadline is None or loop.time() < deadline):
         try:
             # anyio cancels again in every turn of the loop, as long as it takes: the loop would do nothing else.
-            with nullcontext() if cancelled is None else CancelScope(shield=True):
+            with nullcontext() if cancelled is None else _shield():
                 await asyncio.wait({waiting}, timeout=None if deadline is None else deadline - loop.time())
         except asyncio.CancelledError as error:
             cancelled = error
@@ -104,6 +102,12 @@ async def wait_out(
             raise cancelled
         finally:
             del cancelled  # else it and this frame, which its traceback holds, would be a cycle
+
+
+def _shield() -> AbstractContextManager[Any]:
+    from anyio import CancelScope  # takes a while to import
+
+    return CancelScope(shield=True)
 
 
 async def all_of(steps: Iterable[Callable[[], Awaitable[None]]]) -> None:

@@ -67,7 +67,7 @@ class Rows:
                             self._call = await self._client.read_rows(
                                 read_stream=self._name, offset=self.row, retry=None, timeout=None
                             )
-                    response = await self._call.read()
+                    response: types.ReadRowsResponse = await self._call.read()
             except TimeoutError as error:
                 raise Trouble(f"there was silence for {self._silence:g} s") from error
             if response is EOF:

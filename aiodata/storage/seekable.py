@@ -195,7 +195,7 @@ class SeekableFile(io.RawIOBase):
         if not self.closed:
             super().close()
             try:
-                self._network.wait(self._end())
+                self._network.finish(self._end())
             finally:
                 self._parts.close()
                 self._failure = None

@@ -147,6 +147,8 @@ DIGESTS: list[Digest] = ["content-digest", "repr-digest", "content-md5", "x-goog
 def test_a_damaged_answer_is_asked_for_again(
     digest: Digest, ranges: bool, server: HttpServer, caplog: pytest.LogCaptureFixture
 ) -> None:
+    if digest == "x-goog-hash":
+        pytest.importorskip("google_crc32c")  # for the server
     server.digests, server.ranges = digest, ranges
     if ranges and digest == "content-md5":
         server.script("/a", [Normal()])  # of an answer with a range it says nothing
