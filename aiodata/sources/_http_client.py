@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from aiodata.errors import RemoteError
-from aiodata.extras import load
 from aiodata.storage.healing import Trouble, idle_seconds
+from aiodata.storage.http_client import as_sent, fault_of, new_session
 from aiodata.storage.http_headers import check_status
-from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -54,17 +51,11 @@ class Client:
         self.asking = asking
         self.idle_seconds = idle_seconds(run.options.storage)
         self.counters = run.statistics.counters("from_http")
-        self._aiohttp = load("aiohttp", "http", "from_http")
         self._headers: Mapping[str, str] | None = None
         self._asked = 0
         """How often the headers have been asked for."""
         self._lock = asyncio.Lock()
-        self.session: aiohttp.ClientSession = self._aiohttp.ClientSession(
-            connector=self._aiohttp.TCPConnector(limit=0),  # there are as many at once as the pipeline reads at once
-            timeout=self._aiohttp.ClientTimeout(total=None),
-            trust_env=True,
-            read_bufsize=BUFFER_BYTES,
-        )
+        self.session = new_session("from_http", read_bufsize=BUFFER_BYTES)
 
     async def open(self, url: str, headers: Mapping[str, str], also: int | None = None) -> aiohttp.ClientResponse:
         """Send a request, and once more with new headers if it is refused; give the answer, to be closed.
@@ -89,20 +80,16 @@ class Client:
         return await self._request(url, {**headers, **given}, also)
 
     async def _request(self, url: str, headers: Mapping[str, str], also: int | None) -> aiohttp.ClientResponse:
-        import yarl
-
         self.counters.requests += 1
         try:
-            plain = url.isascii() and " " not in url  # encoded by the user, whose signature may depend on how
-            target = yarl.URL(url, encoded=plain)
             async with asyncio.timeout(self.idle_seconds):
                 response = await self.session.request(
-                    self.asking.method, target, headers=headers, data=self.asking.body
+                    self.asking.method, as_sent(url), headers=headers, data=self.asking.body
                 )
         except TimeoutError:
             raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of an answer") from None
         except Exception as error:
-            raise self.fault(error, url) from None  # aiohttp's own may have the URL in their texts
+            raise fault_of(error, url) from None  # aiohttp's own may have the URL in their texts
         try:
             if not 200 <= response.status < 300 and response.status != also:
                 check_status(response.status, response.headers, response.reason, url)
@@ -123,7 +110,7 @@ class Client:
         except TimeoutError:
             raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of a further byte") from None
         except Exception as error:
-            raise self.fault(error, url) from None
+            raise fault_of(error, url) from None
 
     async def _all_headers(self, known: int) -> tuple[Mapping[str, str], int]:
         """Give the user's headers, and how often they have been asked for.
@@ -138,21 +125,6 @@ class Client:
                 self._headers = {str(name): str(value) for name, value in (found or {}).items()}
                 self._asked += 1
             return self._headers, self._asked
-
-    def fault(self, error: Exception, url: str) -> Exception:
-        """Give what an error of aiohttp's means, without the URL's secrets."""
-        client = self._aiohttp
-        if isinstance(error, client.InvalidURL) or not isinstance(error, client.ClientError | OSError):
-            if not isinstance(error, ValueError):
-                return error
-            return ValueError(f"{masked(url)} cannot be asked for, or not with these headers: {type(error).__name__}")
-        if isinstance(error, client.TooManyRedirects):
-            return RemoteError("there are too many redirects", masked(url))
-        if isinstance(error, client.ClientSSLError | ssl.SSLError) and "certificate" in str(error).lower():
-            return RemoteError(f"the server's certificate is refused: {error}", masked(url))
-        said = error.message if isinstance(error, client.ClientResponseError) else str(error)
-        first = said.partition("\n")[0].rstrip(":")  # what follows are bytes that came
-        return Trouble(f"{type(error).__name__}: {first}" if first else type(error).__name__)
 
 
 _clients: weakref.WeakKeyDictionary[Run, dict[Asking, Client]] = weakref.WeakKeyDictionary()

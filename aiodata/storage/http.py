@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from aiodata.errors import CorruptRecordError, RemoteError
 from aiodata.extras import load
 from aiodata.formats.compression import Decompressor
 from aiodata.storage.healing import IDLE_SECONDS, Trouble
+from aiodata.storage.http_client import as_sent, fault_of, new_session
 from aiodata.storage.http_headers import REFUSED, check_of, check_status, content_range, tag_of
-from aiodata.storage.masking import masked, masked_text
+from aiodata.storage.masking import masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, close_pieces
 
 if TYPE_CHECKING:
     import aiohttp
-    import yarl
 
 __all__ = ["HttpStorage"]
 
 BUFFER_BYTES = 256 * 1024
 _COMPRESSED_NAMES = (".gz", ".gzip", ".tgz")
 _CODINGS = {"gzip": "GZIP", "x-gzip": "GZIP", "deflate": "ZLIB"}
-_AUTHORITY = re.compile(r"[^/?#]*")
-_SAFE = "!#$%&'()*+,/:;=?@[]~"
-"""What a URL may have beside letters and digits (RFC 3986); anything else is quoted."""
 
 
 class HttpStorage(Storage):
@@ -48,7 +43,7 @@ class HttpStorage(Storage):
     """
 
     def __init__(self, headers: Mapping[str, str] | Callable[[], Any] | None = None, **session: Any) -> None:
-        self._aiohttp = load("aiohttp", "http", "reading URLs")
+        load("aiohttp", "http", "reading URLs")
         self._given = headers
         self._headers: Mapping[str, str] | None = None
         self._asking = asyncio.Lock()
@@ -91,14 +86,14 @@ class HttpStorage(Storage):
             raise Trouble(f"the answer is for another range, which begins at byte {begin}")
         is_whole = begin == 0 and response.content_length == size
         check = check_of(response.headers, is_whole)
-        return Answer(FileInfo(size, tag_of(response.headers)), _Body(response, self._fault), offset, check=check)
+        return Answer(FileInfo(size, tag_of(response.headers)), _Body(response), offset, check=check)
 
     def _whole(self, response: aiohttp.ClientResponse, url: str) -> Answer:
         check_status(response.status, response.headers, response.reason, url)
         coding = self._coding(response, url)
         info = FileInfo(None if coding else response.content_length, tag_of(response.headers))
         check = None if coding else check_of(response.headers, True)
-        return Answer(info, _Body(response, self._fault, coding), 0, is_range=False, check=check)
+        return Answer(info, _Body(response, coding), 0, is_range=False, check=check)
 
     async def list(self, pattern: str) -> list[str]:
         """Give the URL itself if there is such a file; HTTP has no listings."""
@@ -123,9 +118,9 @@ class HttpStorage(Storage):
     async def _get(self, url: str, headers: dict[str, str]) -> aiohttp.ClientResponse:
         given = await self._all_headers()
         try:
-            response = await self._open_session().get(_as_sent(url), headers={**given, **headers})
+            response = await self._open_session().get(as_sent(url), headers={**given, **headers})
         except Exception as error:
-            fault = self._fault(error, url)
+            fault = fault_of(error, url)
         else:
             if response.status in REFUSED and self._headers is given and callable(self._given):
                 self._headers = None  # once for all requests that were made with it
@@ -144,33 +139,10 @@ class HttpStorage(Storage):
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            client = self._aiohttp
-            arguments = {
-                "connector": client.TCPConnector(limit=0),  # requests are limited before they get here
-                "auto_decompress": False,
-                "timeout": client.ClientTimeout(total=None),
-                "trust_env": _is_told_by_environment(),
-                "read_bufsize": BUFFER_BYTES,
-                "requote_redirect_url": False,
-                "headers": {"Accept-Encoding": "identity", "User-Agent": "aiodata"},
-                **self._arguments,
-            }
-            arguments["middlewares"] = (*arguments.get("middlewares", ()), self._once)
-            self._session = client.ClientSession(**arguments)
+            plain = {"Accept-Encoding": "identity", "User-Agent": "aiodata"}
+            arguments = {"auto_decompress": False, "read_bufsize": BUFFER_BYTES, "headers": plain, **self._arguments}
+            self._session = new_session("reading URLs", **arguments)
         return self._session
-
-    async def _once(
-        self, request: aiohttp.ClientRequest, send: Callable[[Any], Awaitable[aiohttp.ClientResponse]]
-    ) -> aiohttp.ClientResponse:
-        """Make a request once: aiohttp would repeat what fails on a connection that it has used before, uncounted."""
-        try:
-            return await send(request)
-        except (self._aiohttp.ClientOSError, self._aiohttp.ServerDisconnectedError) as error:
-            fault = self._fault(error, str(request.url))
-        try:
-            raise fault
-        finally:
-            del fault  # as in `_get`
 
     def _coding(self, response: aiohttp.ClientResponse, url: str) -> str:
         """Tell how the server has compressed what it sends; "" if it has not, or if the file itself is meant."""
@@ -181,50 +153,27 @@ class HttpStorage(Storage):
             raise RemoteError(f"the server compresses by {coding!r}, which was not asked for", masked(url))
         return _CODINGS[coding]
 
-    def _fault(self, error: Exception, url: str) -> BaseException:
-        """Give what an error of aiohttp's means; that is no cause of it, for its text may have secrets."""
-        client = self._aiohttp
-        if isinstance(error, (Trouble, TimeoutError)):
-            return error
-        if isinstance(error, client.ClientPayloadError):
-            return Trouble(masked_text(f"the answer ended before it was complete: {error}"))
-        if isinstance(error, client.TooManyRedirects):
-            return RemoteError("there are too many redirects", masked(url))
-        if isinstance(error, client.RedirectClientError):
-            return RemoteError("it redirects to what is no URL that can be read", masked(url))
-        if isinstance(error, ValueError):
-            return ValueError(f"{masked(url)}: this is no URL that can be read: {type(error).__name__}")
-        if isinstance(error, client.ClientConnectorCertificateError):
-            return RemoteError(f"the server's certificate is refused: {type(error).__name__}", masked(url))
-        if isinstance(error, (client.ClientError, OSError)):
-            return Trouble(masked_text(f"{type(error).__name__}: {error}"))
-        return error
-
 
 class _Body(AsyncIterator[bytes]):
     """The body of a response as it comes, uncompressed; the response is closed with it, also if none has been taken.
 
     Args:
         response: The response.
-        fault: Gives what an error of aiohttp's means.
         coding: How it is compressed: "", "GZIP" or "ZLIB".
     """
 
-    def __init__(
-        self, response: aiohttp.ClientResponse, fault: Callable[[Exception, str], BaseException], coding: str = ""
-    ) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, coding: str = "") -> None:
         self._response = response
-        self._fault = fault
         self._undo = Decompressor(coding, "the answer") if coding else None
 
     async def __anext__(self) -> bytes:
         try:
             piece = await self._response.content.readany() if self._undo is None else await self._uncompressed()
         except CorruptRecordError as error:
-            fault: BaseException = Trouble(f"its compression is damaged or cut short: {error}")
+            fault: Exception = Trouble(f"its compression is damaged or cut short: {error}")
         except Exception as error:
             # aiohttp keeps it in the response, which this frame has: a cycle, but for this.
-            fault = self._fault(error.with_traceback(None), str(self._response.url))
+            fault = fault_of(error.with_traceback(None), str(self._response.url))
         else:
             if piece:
                 return piece
@@ -247,27 +196,6 @@ class _Body(AsyncIterator[bytes]):
 
     async def aclose(self) -> None:
         self._response.close()
-
-
-def _as_sent(url: str) -> yarl.URL:
-    """Give a URL with what must be quoted quoted, and everything else as it is: signed URLs bear no other change."""
-    import yarl
-
-    scheme, _, rest = url.partition("://")
-    host = _AUTHORITY.match(rest)
-    authority = "" if host is None else host[0]
-    tail = quote(rest[len(authority) :], safe=_SAFE, errors="surrogateescape")
-    if not authority.isascii():
-        authority = yarl.URL(f"{scheme}://{authority}").raw_authority
-    return yarl.URL(f"{scheme}://{authority}{tail}", encoded=True)
-
-
-def _is_told_by_environment() -> bool:
-    """Tell whether the environment names proxies, or there are logins; aiohttp looks in a thread at each request."""
-    from urllib.request import getproxies  # takes a while to import
-
-    netrc = os.environ.get("NETRC") or os.path.join(os.path.expanduser("~"), "_netrc" if os.name == "nt" else ".netrc")
-    return bool(getproxies()) or os.path.exists(netrc)
 
 
 async def _nothing() -> AsyncIterator[bytes]:
