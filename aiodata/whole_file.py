@@ -10,12 +10,12 @@ import anyio
 
 from aiodata.engine.statistics import Counters
 from aiodata.options import StorageOptions
-from aiodata.storage.download import Download
-from aiodata.storage.network import Lease
 from aiodata.storage.schemes import is_remote, local_path
+from aiodata.storage.transfer.download import Download
+from aiodata.storage.transfer.network import Lease
 
 if TYPE_CHECKING:
-    from aiodata.storage.network import Network
+    from aiodata.storage.transfer.network import Network
 
 __all__ = ["aread_file", "content", "read_file"]
 

@@ -41,8 +41,8 @@ EXAMPLES_NEED = {
     "aiodata.sources.from_sql": "sqlalchemy",
     "aiodata.sources.parquet": "pyarrow",
     "aiodata.sources.tf_record": "google_crc32c",
-    "aiodata.storage.bridge": "fsspec",
-    "aiodata.storage.objects": "obstore",
+    "aiodata.storage.kinds.bridge": "fsspec",
+    "aiodata.storage.kinds.objects": "obstore",
 }
 """What examples in docstrings need beyond the core, by how their modules' names begin."""
 

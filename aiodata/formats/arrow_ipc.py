@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiodata.errors import CorruptRecordError
 from aiodata.formats.arrow_rows import portions
 from aiodata.formats.arrow_tables import Table
-from aiodata.storage.expected import forward
+from aiodata.storage.transfer.expected import forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from aiodata.storage.seekable import SeekableFile
+    from aiodata.storage.transfer.seekable import SeekableFile
 
 __all__ = ["Piece", "Request", "Table"]
 

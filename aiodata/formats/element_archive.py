@@ -21,13 +21,13 @@ from aiodata.formats.element_decoding import Chunk, decode_chunk
 from aiodata.formats.element_encoding import LARGEST_CHUNK
 from aiodata.formats.element_layouts import layout_of, spec_of_json
 from aiodata.formats.npy import DAMAGE, read_header
-from aiodata.storage.expected import forward
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.expected import forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from aiodata.storage.seekable import SeekableFile
+    from aiodata.storage.transfer.seekable import SeekableFile
 
 __all__ = ["COMPRESSIONS", "ElementArchive", "FORMAT", "INDEX", "PIECE_BYTES", "VERSION"]
 

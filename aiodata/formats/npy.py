@@ -18,14 +18,14 @@ import numpy as np
 
 from aiodata.errors import CorruptRecordError
 from aiodata.spec import TensorSpec, spec_text
-from aiodata.storage.expected import forward
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.expected import forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from aiodata.storage.expected import Range
-    from aiodata.storage.seekable import SeekableFile
+    from aiodata.storage.transfer.expected import Range
+    from aiodata.storage.transfer.seekable import SeekableFile
 
 __all__ = ["DAMAGE", "RowFile", "read_header"]
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from aiodata.storage.expected import Range
+    from aiodata.storage.transfer.expected import Range
 
 __all__ = ["column_ranges", "read_footer"]
 

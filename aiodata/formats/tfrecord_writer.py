@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from aiodata.options import StorageOptions
-    from aiodata.storage.upload import AtomicUpload
+    from aiodata.storage.transfer.upload import AtomicUpload
 
     _Function: TypeAlias = Callable[[AtomicFile | AtomicUpload, list[bytes]], None]
 
@@ -276,7 +276,7 @@ class TFRecordWriter:
 def _target(path: str, storage: StorageOptions | None) -> AtomicFile | AtomicUpload:
     if not is_remote(path):
         return AtomicFile(path)
-    from aiodata.storage.upload import AtomicUpload  # takes a while to import
+    from aiodata.storage.transfer.upload import AtomicUpload  # takes a while to import
 
     return AtomicUpload(path, storage)
 

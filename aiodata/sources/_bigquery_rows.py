@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aiodata.sources._bigquery_service import Attempts
-from aiodata.storage.healing import Trouble, idle_seconds
+from aiodata.storage.transfer.healing import Trouble, idle_seconds
 
 if TYPE_CHECKING:
     from google.cloud.bigquery_storage_v1 import types

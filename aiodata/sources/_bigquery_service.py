@@ -12,7 +12,7 @@ from zlib import compress, decompress
 
 from aiodata.engine.workers import wait_out
 from aiodata.errors import RemoteError, StateError
-from aiodata.storage.healing import Healing, Trouble
+from aiodata.storage.transfer.healing import Healing, Trouble
 
 if TYPE_CHECKING:
     import datetime as dt

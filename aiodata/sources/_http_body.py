@@ -7,9 +7,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import RemoteError
-from aiodata.storage.healing import Trouble
-from aiodata.storage.http_headers import content_range
+from aiodata.storage.kinds.http_headers import content_range
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from aiodata.sources._http_client import Client
-    from aiodata.storage.healing import Healing
+    from aiodata.storage.transfer.healing import Healing
 
 __all__ = ["Body", "Changed", "Seen"]
 

@@ -6,9 +6,9 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from aiodata.storage.healing import Trouble, idle_seconds
-from aiodata.storage.http_client import as_sent, fault_of, new_session
-from aiodata.storage.http_headers import check_status
+from aiodata.storage.kinds.http_client import as_sent, fault_of, new_session
+from aiodata.storage.kinds.http_headers import check_status
+from aiodata.storage.transfer.healing import Trouble, idle_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping

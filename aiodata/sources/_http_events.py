@@ -14,8 +14,8 @@ from aiodata.errors import RemoteError, StateError
 from aiodata.formats.event_stream import EventStream, ServerSentEvent
 from aiodata.sources._http_body import Changed, Seen
 from aiodata.sources._http_client import client_of
-from aiodata.storage.healing import Healing, Trouble
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Healing, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator

@@ -12,8 +12,8 @@ from aiodata.errors import CorruptRecordError, RemoteError, StateError
 from aiodata.sources._http_body import Body, Changed
 from aiodata.sources._http_client import client_of
 from aiodata.sources._promises import Promise, failed_position, position
-from aiodata.storage.healing import Healing
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Healing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -13,7 +13,7 @@ from aiodata.sources._files import path_of
 from aiodata.sources._saved import read_saved
 from aiodata.spec import generalized, spec_text
 from aiodata.storage.masking import masked
-from aiodata.storage.saved_dataset import MANIFEST, inside, parsed_manifest, read_manifest
+from aiodata.storage.saved.dataset import MANIFEST, inside, parsed_manifest, read_manifest
 from aiodata.storage.schemes import is_remote
 from aiodata.transforms._saving import check_compression
 from aiodata.whole_file import read_file
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
     from aiodata.sources._saved import ReaderFunc
-    from aiodata.storage.saved_dataset import SavedDataset
+    from aiodata.storage.saved.dataset import SavedDataset
 
 __all__ = ["loaded"]
 

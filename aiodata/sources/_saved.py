@@ -14,15 +14,15 @@ from aiodata.functions import check_callable, is_coroutine_function
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.spec import DatasetSpec
 from aiodata.storage.masking import masked
-from aiodata.storage.saved_dataset import MANIFEST, Held, inside, parsed_manifest, read_manifest
-from aiodata.storage.seekable_files import SeekableFiles
+from aiodata.storage.saved.dataset import MANIFEST, Held, inside, parsed_manifest, read_manifest
+from aiodata.storage.transfer.seekable_files import SeekableFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aiodata.dataset import Dataset
     from aiodata.engine.run import Run
-    from aiodata.storage.saved_dataset import SavedDataset
+    from aiodata.storage.saved.dataset import SavedDataset
 
     ReaderFunc = Callable[[Dataset[Dataset[Any]]], Dataset[Any]]
 

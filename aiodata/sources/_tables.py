@@ -19,7 +19,7 @@ from aiodata.formats.arrow_tables import Request
 from aiodata.sources._files import path_of, read_files
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.storage.masking import masked
-from aiodata.storage.seekable_files import SeekableFiles, mark_of_file
+from aiodata.storage.transfer.seekable_files import SeekableFiles, mark_of_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -15,7 +15,7 @@ from aiodata.engine.position import Origin, locate
 from aiodata.errors import CorruptRecordError, StateError
 from aiodata.functions import is_coroutine_function, name_of
 from aiodata.spec import TensorSpec
-from aiodata.storage.healing import Healing, idle_seconds
+from aiodata.storage.transfer.healing import Healing, idle_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable

@@ -16,7 +16,7 @@ from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._tables import FirstTypes
 from aiodata.storage.masking import masked
 from aiodata.storage.schemes import is_remote
-from aiodata.storage.seekable_files import SeekableFiles, mark_of_file
+from aiodata.storage.transfer.seekable_files import SeekableFiles, mark_of_file
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:

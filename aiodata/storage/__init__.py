@@ -10,14 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aiodata.storage.healing import Trouble
 from aiodata.storage.protocol import Answer, FileInfo, Storage, Upload
 from aiodata.storage.schemes import register
+from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
-    from aiodata.storage.bridge import FsspecStorage
-    from aiodata.storage.http import HttpStorage
-    from aiodata.storage.objects import ObjectStorage
+    from aiodata.storage.kinds.bridge import FsspecStorage
+    from aiodata.storage.kinds.http import HttpStorage
+    from aiodata.storage.kinds.objects import ObjectStorage
 
 __all__ = [
     "Answer",
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _LATER = {
-    "FsspecStorage": "aiodata.storage.bridge",
-    "HttpStorage": "aiodata.storage.http",
-    "ObjectStorage": "aiodata.storage.objects",
+    "FsspecStorage": "aiodata.storage.kinds.bridge",
+    "HttpStorage": "aiodata.storage.kinds.http",
+    "ObjectStorage": "aiodata.storage.kinds.objects",
 }
 """Classes whose modules are imported when they are asked for."""
 

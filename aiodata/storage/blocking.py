@@ -9,11 +9,11 @@ from typing import IO
 
 from aiodata.engine.statistics import Counters
 from aiodata.options import StorageOptions
-from aiodata.storage.expected import forward
 from aiodata.storage.listing import listed
-from aiodata.storage.network import Lease
 from aiodata.storage.schemes import is_remote, local_path
-from aiodata.storage.seekable import SeekableFile
+from aiodata.storage.transfer.expected import forward
+from aiodata.storage.transfer.network import Lease
+from aiodata.storage.transfer.seekable import SeekableFile
 
 __all__ = ["matching_paths", "open_file"]
 

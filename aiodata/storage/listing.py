@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiodata.storage.asking import ask, turn
+from aiodata.storage.transfer.asking import ask, turn
 
 if TYPE_CHECKING:
     from aiodata.engine.statistics import Counters
     from aiodata.options import StorageOptions
-    from aiodata.storage.network import Network
+    from aiodata.storage.transfer.network import Network
 
 __all__ = ["listed"]
 

@@ -7,12 +7,12 @@ from zlib import crc32
 
 from aiodata.engine.workers import wait_out
 from aiodata.errors import StateError
-from aiodata.storage.download import Download
 from aiodata.storage.listing import listed
 from aiodata.storage.local import LocalFile
 from aiodata.storage.masking import masked
-from aiodata.storage.network import lease_of, network_of, result_of
 from aiodata.storage.schemes import is_remote
+from aiodata.storage.transfer.download import Download
+from aiodata.storage.transfer.network import lease_of, network_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from aiodata.engine.run import Run
     from aiodata.engine.statistics import Counters
     from aiodata.storage.marks import Mark
-    from aiodata.storage.network import Lease, Network
     from aiodata.storage.protocol import FileInfo
+    from aiodata.storage.transfer.network import Lease, Network
 
     R = TypeVar("R")
 

@@ -108,13 +108,13 @@ def _lower_scheme(url: str) -> str:
 def _built_in(prefix: str) -> Storage:
     scheme = prefix.removesuffix("://")
     if scheme in ("http", "https"):
-        from aiodata.storage.http import HttpStorage
+        from aiodata.storage.kinds.http import HttpStorage
 
         return HttpStorage()
     if scheme in ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"):
-        from aiodata.storage.objects import ObjectStorage
+        from aiodata.storage.kinds.objects import ObjectStorage
 
         return ObjectStorage()
-    from aiodata.storage.bridge import FsspecStorage
+    from aiodata.storage.kinds.bridge import FsspecStorage
 
     return FsspecStorage()

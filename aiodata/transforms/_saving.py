@@ -15,7 +15,7 @@ from aiodata.engine.workers import wait_out
 from aiodata.formats.element_archive import COMPRESSIONS
 from aiodata.formats.element_archive_writer import CHUNK_BYTES, weight
 from aiodata.functions import as_error, call, check_callable, is_coroutine_function
-from aiodata.storage.saved_dataset_writer import SavedDatasetWriter
+from aiodata.storage.saved.writer import SavedDatasetWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from aiodata.engine.block import Block, Failure, Tally
 from aiodata.functions import name_of
 from aiodata.sinks.fingerprint import fingerprint
 from aiodata.sources._saved import read_saved
-from aiodata.storage.saved_dataset import MANIFEST
+from aiodata.storage.saved.dataset import MANIFEST
 from aiodata.storage.schemes import check_local
 from aiodata.structure import unshared
 from aiodata.transforms._saving import Saving, check_compression, check_shard_func, portions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
     from aiodata.sources._saved import ReaderFunc
-    from aiodata.storage.saved_dataset import SavedDataset
+    from aiodata.storage.saved.dataset import SavedDataset
 
 __all__ = ["snapshotted"]
 

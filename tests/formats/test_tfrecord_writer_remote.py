@@ -12,7 +12,8 @@ import pytest
 
 import aiodata
 from aiodata.errors import RemoteError
-from aiodata.storage import Trouble, network
+from aiodata.storage import Trouble
+from aiodata.storage.transfer import network
 from tests.programs import Boom, to_list
 from tests.storage.scripted import Scripted, fast, files, registered
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import aiodata
 from aiodata import Dataset, TensorSpec
 from aiodata.errors import CorruptRecordError
-from aiodata.storage.saved_dataset import MANIFEST, locked, read_manifest
+from aiodata.storage.saved.dataset import MANIFEST, locked, read_manifest
 from tests.formats.elements import KINDS, assert_exact, elements
 from tests.programs import Boom, arr, assert_same, failing, i64, nested, nested_rows, outcomes, to_list
 

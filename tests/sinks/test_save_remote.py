@@ -21,8 +21,9 @@ import pytest
 import aiodata
 from aiodata import Dataset
 from aiodata.errors import RemoteError
-from aiodata.storage import Trouble, network
-from aiodata.storage.saved_dataset_upload import ABANDONED_SECONDS
+from aiodata.storage import Trouble
+from aiodata.storage.saved.upload import ABANDONED_SECONDS
+from aiodata.storage.transfer import network
 from tests.programs import Boom, assert_same, failing, nested, to_list
 from tests.storage.scripted import Scripted, fast, files, registered
 

@@ -16,7 +16,7 @@ import pytest
 
 from aiodata import Dataset, TensorSpec
 from aiodata.errors import CorruptRecordError, DataError, StateError
-from aiodata.storage.saved_dataset import MANIFEST, SavedDataset, manifest_of, read_manifest
+from aiodata.storage.saved.dataset import MANIFEST, SavedDataset, manifest_of, read_manifest
 from tests.programs import arr, assert_gives, assert_same, i64, nested, nested_rows, outcomes, pull_all, to_list
 from tests.resume.saving import FACES, along, check_rest, drive, part
 

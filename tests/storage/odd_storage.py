@@ -7,8 +7,8 @@ from typing import Any
 
 from aiodata.engine.statistics import Counters
 from aiodata.storage import Answer, FileInfo, Storage
-from aiodata.storage.download import Download
-from aiodata.storage.network import Limits
+from aiodata.storage.transfer.download import Download
+from aiodata.storage.transfer.network import Limits
 from tests.storage.remote_files import TEXT, quick
 
 URL = "odd://host/a"

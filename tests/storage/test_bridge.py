@@ -23,7 +23,7 @@ from aiodata import Dataset
 from aiodata.errors import RemoteError
 from aiodata.options import StorageOptions
 from aiodata.storage import FsspecStorage, Trouble
-from aiodata.storage.bridge_faults import fault, tag_of
+from aiodata.storage.kinds.bridge_faults import fault, tag_of
 from tests.programs import to_list
 from tests.servers.ftp import PASSWORD, FtpServer
 from tests.storage.scripted import fast, files, registered

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import aiodata
 from aiodata.errors import RemoteError
 from aiodata.storage import Answer, FileInfo, Trouble
-from aiodata.storage.network import Limits
+from aiodata.storage.transfer.network import Limits
 from tests.storage.odd_storage import Odd, content, download, pieces
 from tests.storage.remote_files import quick
 

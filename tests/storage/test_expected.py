@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiodata.storage.expected import FORWARD_BYTES, cut, forward
+from aiodata.storage.transfer.expected import FORWARD_BYTES, cut, forward
 
 Ranges = list[tuple[int, int]]
 

@@ -16,9 +16,9 @@ from aiodata import StorageOptions
 from aiodata.engine.statistics import Counters
 from aiodata.errors import RemoteError
 from aiodata.storage import Answer, Storage, Trouble
-from aiodata.storage.asking import ask, in_time
-from aiodata.storage.healing import Healing
-from aiodata.storage.network import Limits
+from aiodata.storage.transfer.asking import ask, in_time
+from aiodata.storage.transfer.healing import Healing
+from aiodata.storage.transfer.network import Limits
 
 URL = "quiet://host/a"
 
@@ -29,8 +29,8 @@ class Slept:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         self.waits: list[float] = []
-        monkeypatch.setattr("aiodata.storage.healing.monotonic", lambda: self.now)
-        monkeypatch.setattr("aiodata.storage.healing.asyncio.sleep", self.sleep)
+        monkeypatch.setattr("aiodata.storage.transfer.healing.monotonic", lambda: self.now)
+        monkeypatch.setattr("aiodata.storage.transfer.healing.asyncio.sleep", self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)

@@ -117,7 +117,7 @@ def test_a_bomb_is_taken_in_small_pieces(server: HttpServer) -> None:
     ds = limited(aiodata.FixedLengthRecordDataset(server.url + "/a", 1000), read_ahead_bytes=1_000_000)
     with ds.iterate() as iterator:
         assert next(iterator) == bytes(1000)
-        from aiodata.storage import network
+        from aiodata.storage.transfer import network
 
         assert network._network is not None
         assert network._network.limits.held <= 4 * 1024 * 1024

@@ -15,8 +15,8 @@ import pytest
 
 from aiodata import Dataset, TextLineDataset
 from aiodata.errors import EndedEarlyError, RemoteError
-from aiodata.storage import network as networks
-from aiodata.storage.network import Lease
+from aiodata.storage.transfer import network as networks
+from aiodata.storage.transfer.network import Lease
 from tests.programs import outcomes
 from tests.servers.http import HttpServer
 from tests.servers.http_faults import Slowly

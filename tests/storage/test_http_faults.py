@@ -221,7 +221,7 @@ def test_a_slow_answer_is_not_cut(server: HttpServer, caplog: pytest.LogCaptureF
 
 
 def test_looking_for_a_file_does_not_wait_for_ever(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiodata.storage.http.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("aiodata.storage.kinds.http.IDLE_SECONDS", 0.1)
     server.script("/a", [SilentBefore()])
     _, requests, retries = read_all(limited(Dataset.list_files(server.url + "/a")))
     assert (requests, retries) == (2, 1)

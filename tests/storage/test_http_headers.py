@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiodata.storage import Trouble
-from aiodata.storage.http_headers import check_of, content_range, retry_after, tag_of
+from aiodata.storage.kinds.http_headers import check_of, content_range, retry_after, tag_of
 
 MD5 = base64.b64encode(hashlib.md5(b"content").digest()).decode()
 SHA = base64.b64encode(hashlib.sha256(b"content").digest()).decode()

@@ -14,7 +14,7 @@ import pytest
 
 import aiodata
 from aiodata import Dataset, FixedLengthRecordDataset, TextLineDataset
-from aiodata.storage.network import Lease, Limits
+from aiodata.storage.transfer.network import Lease, Limits
 from tests.programs import to_list
 from tests.servers.http import HttpServer
 from tests.storage.remote_files import LINES, TEXT, limited

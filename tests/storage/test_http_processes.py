@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from aiodata import Dataset, TextLineDataset
-from aiodata.storage import network as networks
+from aiodata.storage.transfer import network as networks
 from tests.programs import to_list
 from tests.servers.http import HttpServer
 from tests.servers.http_faults import Slowly

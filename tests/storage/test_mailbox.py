@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aiodata.storage.mailbox import Mailbox, mailbox_of
+from aiodata.storage.transfer.mailbox import Mailbox, mailbox_of
 
 
 async def test_calls_are_made_in_order_by_few_wake_ups() -> None:

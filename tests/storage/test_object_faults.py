@@ -14,7 +14,7 @@ import pytest
 from aiodata import Options, StorageOptions, TextLineDataset
 from aiodata.errors import RemoteError
 from aiodata.storage import ObjectStorage, Trouble
-from aiodata.storage.object_faults import fault
+from aiodata.storage.kinds.object_faults import fault
 from aiodata.whole_file import read_file
 from tests.servers.proxy import Break, Fault, Proxy, Say
 from tests.servers.s3 import BUCKET, KEY, SECRET, S3Server

@@ -13,8 +13,8 @@ import pytest
 
 from aiodata import Dataset, Options, StorageOptions, TextLineDataset
 from aiodata.storage import ObjectStorage
-from aiodata.storage.object_settings import parted
-from aiodata.storage.upload import AtomicUpload
+from aiodata.storage.kinds.object_settings import parted
+from aiodata.storage.transfer.upload import AtomicUpload
 from aiodata.whole_file import read_file
 from tests.servers.http import HttpServer
 from tests.servers.http_faults import IgnoreRange, Status

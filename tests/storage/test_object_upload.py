@@ -10,7 +10,7 @@ import pytest
 
 from aiodata.errors import RemoteError
 from aiodata.storage import ObjectStorage, Trouble
-from aiodata.storage.object_upload import PART_BYTES, PARTS_AT_ONCE
+from aiodata.storage.kinds.object_upload import PART_BYTES, PARTS_AT_ONCE
 from tests.servers.proxy import Break, Good, Proxy, Say
 from tests.servers.s3 import BUCKET, S3Server
 

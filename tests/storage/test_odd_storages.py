@@ -15,7 +15,7 @@ import aiodata
 from aiodata import Dataset, TextLineDataset
 from aiodata.errors import EndedEarlyError, RemoteError
 from aiodata.storage import Answer, FileInfo, Storage
-from aiodata.storage.network import Lease, Limits
+from aiodata.storage.transfer.network import Lease, Limits
 from tests.programs import outcomes, to_list
 from tests.storage.odd_storage import URL, Odd, content, download, good, pieces
 from tests.storage.remote_files import LINES, TEXT, limited, quick
@@ -118,7 +118,7 @@ async def test_an_unsized_answer_in_the_middle_must_reach_the_end_that_is_known(
 def test_a_storage_that_swallows_being_cancelled_does_not_hold_up_the_end(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("aiodata.storage.network.CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr("aiodata.storage.transfer.network.CLOSE_SECONDS", 0.3)
     entered = threading.Event()
     let_go = asyncio.Event()
 
@@ -267,7 +267,7 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end(
     hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look-up of a name cannot be interrupted, and may take half a minute."""
-    monkeypatch.setattr("aiodata.storage.network.CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr("aiodata.storage.transfer.network.CLOSE_SECONDS", 0.2)
     entered = threading.Event()
 
     def wait() -> None:

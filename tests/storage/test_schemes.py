@@ -11,8 +11,8 @@ import pytest
 
 import aiodata
 from aiodata.storage import FsspecStorage, HttpStorage, ObjectStorage, Storage, register
-from aiodata.storage.network import Lease
 from aiodata.storage.schemes import is_remote, local_path, new_storage
+from aiodata.storage.transfer.network import Lease
 from tests.storage.folder_storage import FolderStorage
 from tests.storage.scripted import registered
 

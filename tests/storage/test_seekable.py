@@ -15,9 +15,9 @@ from aiodata.engine.statistics import Counters
 from aiodata.errors import EndedEarlyError, RemoteError
 from aiodata.options import StorageOptions
 from aiodata.storage import Answer, FileInfo, Storage, register, schemes
-from aiodata.storage.network import Lease
-from aiodata.storage.parts import WINDOW_BYTES
-from aiodata.storage.seekable import SeekableFile
+from aiodata.storage.transfer.network import Lease
+from aiodata.storage.transfer.parts import WINDOW_BYTES
+from aiodata.storage.transfer.seekable import SeekableFile
 from tests.servers.http import HttpServer
 from tests.servers.http_faults import (
     Chunked,
@@ -32,7 +32,7 @@ from tests.servers.http_faults import (
 )
 
 if TYPE_CHECKING:
-    from aiodata.storage.expected import Range
+    from aiodata.storage.transfer.expected import Range
 
 pytest.importorskip("aiohttp", reason="it reads URLs")
 

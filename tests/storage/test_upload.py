@@ -19,7 +19,7 @@ import pytest
 from aiodata.engine.statistics import Counters
 from aiodata.errors import RemoteError
 from aiodata.storage import Trouble
-from aiodata.storage.upload import PIECE_BYTES, AtomicUpload
+from aiodata.storage.transfer.upload import PIECE_BYTES, AtomicUpload
 from tests.storage.scripted import Scripted, fast, files, registered
 
 URL = "folder://a/file.bin"
@@ -221,7 +221,7 @@ def test_at_the_end_of_the_program_it_is_given_up(tmp_path: Path) -> None:
     program = f"""
 from tests.storage.folder_storage import FolderStorage
 from aiodata.storage import register
-from aiodata.storage.upload import AtomicUpload
+from aiodata.storage.transfer.upload import AtomicUpload
 register("folder", lambda: FolderStorage({str(tmp_path)!r}))
 upload = AtomicUpload("folder://a/file.bin")
 upload.file.write(b"x" * 5_000_000)

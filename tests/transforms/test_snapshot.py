@@ -16,7 +16,7 @@ import pytest
 
 from aiodata import Dataset
 from aiodata.errors import CorruptRecordError, StateError
-from aiodata.storage.saved_dataset import MANIFEST
+from aiodata.storage.saved.dataset import MANIFEST
 from tests.formats.elements import KINDS, assert_exact
 from tests.programs import (
     Boom,

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from aiodata.errors import RemoteError
-from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Trouble
 
 __all__ = ["fault", "raise_as", "tag_of"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from aiodata.formats.element_archive_writer import ElementArchiveWriter
 from aiodata.spec import generalized
-from aiodata.storage.saved_dataset import SavedDataset, manifest_of
+from aiodata.storage.saved.dataset import SavedDataset, manifest_of
 from aiodata.storage.schemes import is_remote
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ class _Shard:
 
 def _place(path: str, options: StorageOptions, counters: Counters) -> _Place:
     if is_remote(path):
-        from aiodata.storage.saved_dataset_upload import SaveUpload
+        from aiodata.storage.saved.upload import SaveUpload
 
         return SaveUpload(path, options, counters)
-    from aiodata.storage.saved_dataset_folder import SaveFolder
+    from aiodata.storage.saved.folder import SaveFolder
 
     return SaveFolder(path)
 

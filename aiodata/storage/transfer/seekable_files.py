@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aiodata.storage.marks import mark_at
-from aiodata.storage.network import network_of
 from aiodata.storage.remote import mark_of_info
 from aiodata.storage.schemes import is_remote
-from aiodata.storage.seekable import SeekableFile
+from aiodata.storage.transfer.network import network_of
+from aiodata.storage.transfer.seekable import SeekableFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiodata.storage.download import CHUNK_BYTES, MEMORY_BYTES, READ_AHEAD_BYTES
-from aiodata.storage.expected import cut
+from aiodata.storage.transfer.download import CHUNK_BYTES, MEMORY_BYTES, READ_AHEAD_BYTES
+from aiodata.storage.transfer.expected import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from aiodata.options import StorageOptions
-    from aiodata.storage.expected import Range
-    from aiodata.storage.limits import Limits
+    from aiodata.storage.transfer.expected import Range
+    from aiodata.storage.transfer.limits import Limits
 
 __all__ = ["Part", "Parts", "WINDOW_BYTES"]
 

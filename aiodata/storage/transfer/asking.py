@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from aiodata.storage.healing import Healing, Trouble, idle_seconds
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Healing, Trouble, idle_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aiodata.engine.statistics import Counters
     from aiodata.options import StorageOptions
-    from aiodata.storage.network import Limits
     from aiodata.storage.protocol import Storage
+    from aiodata.storage.transfer.network import Limits
 
 __all__ = ["ask", "in_time", "turn"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from aiodata.errors import RemoteError
-from aiodata.storage.asking import in_time
-from aiodata.storage.healing import Trouble
+from aiodata.storage.transfer.asking import in_time
+from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

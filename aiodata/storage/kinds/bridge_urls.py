@@ -11,7 +11,7 @@ from aiodata.extras import load
 from aiodata.storage.masking import masked
 
 if TYPE_CHECKING:
-    from aiodata.storage.bridge import FsspecStorage
+    from aiodata.storage.kinds.bridge import FsspecStorage
 
 __all__ = ["Link", "listed", "new_filesystem"]
 

@@ -15,7 +15,7 @@ from aiodata.engine.workers import wait_out
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aiodata.storage.bridge import FsspecStorage
+    from aiodata.storage.kinds.bridge import FsspecStorage
 
 __all__ = ["FsspecUpload", "remove"]
 

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from aiodata.errors import RemoteError
-from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Trouble
 
 __all__ = ["REFUSED", "check_of", "check_status", "content_range", "retry_after", "tag_of"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from aiodata.errors import CorruptRecordError
 from aiodata.storage.atomic import AtomicFile, sync_folder
-from aiodata.storage.saved_dataset import MANIFEST, TOKEN, locked, read_manifest
+from aiodata.storage.saved.dataset import MANIFEST, TOKEN, locked, read_manifest
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aiodata.engine.handoff import SIGNAL_SECONDS
 from aiodata.errors import EndedEarlyError
-from aiodata.storage.limits import Limits
-from aiodata.storage.mailbox import Call, Mailbox, mailbox_of
 from aiodata.storage.schemes import new_storage
+from aiodata.storage.transfer.limits import Limits
+from aiodata.storage.transfer.mailbox import Call, Mailbox, mailbox_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable

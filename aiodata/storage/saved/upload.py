@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from aiodata.errors import CorruptRecordError, RemoteError
-from aiodata.storage.asking import ask, in_time, turn
 from aiodata.storage.masking import masked
-from aiodata.storage.network import Lease
-from aiodata.storage.saved_dataset import MANIFEST, TOKEN, parsed_manifest
-from aiodata.storage.upload import DISCARDING, AtomicUpload, Calls
+from aiodata.storage.saved.dataset import MANIFEST, TOKEN, parsed_manifest
+from aiodata.storage.transfer.asking import ask, in_time, turn
+from aiodata.storage.transfer.network import Lease
+from aiodata.storage.transfer.upload import DISCARDING, AtomicUpload, Calls
 from aiodata.whole_file import content
 
 if TYPE_CHECKING:

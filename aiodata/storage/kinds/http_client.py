@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from aiodata.errors import RemoteError
 from aiodata.extras import load
-from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked, masked_text
+from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     import aiohttp

@@ -11,11 +11,11 @@ from concurrent.futures import CancelledError
 from typing import IO, TYPE_CHECKING, Any
 
 from aiodata.errors import EndedEarlyError, RemoteError
-from aiodata.storage.download import Download
 from aiodata.storage.masking import masked
-from aiodata.storage.network import result_of
-from aiodata.storage.parts import Parts
 from aiodata.storage.protocol import FileInfo
+from aiodata.storage.transfer.download import Download
+from aiodata.storage.transfer.network import result_of
+from aiodata.storage.transfer.parts import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from aiodata.engine.statistics import Counters
     from aiodata.options import StorageOptions
-    from aiodata.storage.expected import Range
-    from aiodata.storage.network import Network
+    from aiodata.storage.transfer.expected import Range
+    from aiodata.storage.transfer.network import Network
 
 __all__ = ["SeekableFile"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.engine.daemons import Daemons
 from aiodata.engine.workers import wait_out
-from aiodata.storage.bridge_faults import fault, raise_as, tag_of
-from aiodata.storage.bridge_upload import FsspecUpload, remove
-from aiodata.storage.bridge_urls import Link, listed, new_filesystem
-from aiodata.storage.healing import Trouble
+from aiodata.storage.kinds.bridge_faults import fault, raise_as, tag_of
+from aiodata.storage.kinds.bridge_upload import FsspecUpload, remove
+from aiodata.storage.kinds.bridge_urls import Link, listed, new_filesystem
 from aiodata.storage.masking import masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, Upload
+from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

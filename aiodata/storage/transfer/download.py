@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aiodata.errors import EndedEarlyError, RemoteError
-from aiodata.storage.asking import ask, in_time, turn
-from aiodata.storage.chunk import Chunk, receive
-from aiodata.storage.healing import Trouble
 from aiodata.storage.masking import masked
-from aiodata.storage.network import end_tasks
 from aiodata.storage.protocol import close_pieces
+from aiodata.storage.transfer.asking import ask, in_time, turn
+from aiodata.storage.transfer.chunk import Chunk, receive
+from aiodata.storage.transfer.healing import Trouble
+from aiodata.storage.transfer.network import end_tasks
 
 if TYPE_CHECKING:
     from aiodata.engine.statistics import Counters
     from aiodata.options import StorageOptions
-    from aiodata.storage.network import Limits
     from aiodata.storage.protocol import Answer, FileInfo, Storage
+    from aiodata.storage.transfer.network import Limits
 
 __all__ = ["Download"]
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from aiodata.engine.statistics import Counters
 from aiodata.errors import RemoteError
 from aiodata.options import StorageOptions
-from aiodata.storage.asking import ask, turn
 from aiodata.storage.masking import masked
-from aiodata.storage.network import Lease
+from aiodata.storage.transfer.asking import ask, turn
+from aiodata.storage.transfer.network import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
-    from aiodata.storage.network import Network
     from aiodata.storage.protocol import Upload
+    from aiodata.storage.transfer.network import Network
 
 __all__ = ["AtomicUpload", "Calls", "DISCARDING"]
 

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from aiodata.errors import CorruptRecordError, RemoteError
 from aiodata.extras import load
 from aiodata.formats.compression import Decompressor
-from aiodata.storage.healing import IDLE_SECONDS, Trouble
-from aiodata.storage.http_client import as_sent, fault_of, new_session
-from aiodata.storage.http_headers import REFUSED, check_of, check_status, content_range, tag_of
+from aiodata.storage.kinds.http_client import as_sent, fault_of, new_session
+from aiodata.storage.kinds.http_headers import REFUSED, check_of, check_status, content_range, tag_of
 from aiodata.storage.masking import masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, close_pieces
+from aiodata.storage.transfer.healing import IDLE_SECONDS, Trouble
 
 if TYPE_CHECKING:
     import aiohttp

@@ -6,9 +6,9 @@ import errno
 import re
 
 from aiodata.errors import RemoteError
-from aiodata.storage.healing import Trouble
-from aiodata.storage.http_headers import check_status
+from aiodata.storage.kinds.http_headers import check_status
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import Trouble
 
 __all__ = ["LACKS_PERMISSION", "code_of", "fault", "status_of"]
 

@@ -12,10 +12,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aiodata.extras import load
+from aiodata.storage.kinds.object_faults import LACKS_PERMISSION, code_of, fault, status_of
+from aiodata.storage.kinds.object_settings import Login, client_settings, parted
+from aiodata.storage.kinds.object_upload import ObjectUpload, Store, part_retries, part_timeout
 from aiodata.storage.masking import MASK, masked
-from aiodata.storage.object_faults import LACKS_PERMISSION, code_of, fault, status_of
-from aiodata.storage.object_settings import Login, client_settings, parted
-from aiodata.storage.object_upload import ObjectUpload, Store, part_retries, part_timeout
 from aiodata.storage.protocol import Answer, FileInfo, Storage, Upload
 
 if TYPE_CHECKING:

@@ -7,8 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aiodata.errors import RemoteError
-from aiodata.storage.healing import FIRST_WAIT_SECONDS, GIVE_UP_SECONDS, MAX_ATTEMPTS, MAX_WAIT_SECONDS, Trouble
 from aiodata.storage.masking import masked
+from aiodata.storage.transfer.healing import (
+    FIRST_WAIT_SECONDS,
+    GIVE_UP_SECONDS,
+    MAX_ATTEMPTS,
+    MAX_WAIT_SECONDS,
+    Trouble,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

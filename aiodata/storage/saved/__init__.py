@@ -1,0 +1,1 @@
+"""Saved datasets: a folder with a manifest and shard files, local or remote."""

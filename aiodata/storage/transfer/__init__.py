@@ -1,0 +1,1 @@
+"""How remote bytes are moved: the network's loop, requests and their repetition, reading ahead, uploads."""
