@@ -13,6 +13,8 @@ from typing import Any
 from measuring import Row, interleaved, row_of
 
 from aiodata import Dataset, FixedLengthRecordDataset, aread_file, storage
+from aiodata.storage.transfer.download import MEMORY_BYTES
+from aiodata.transforms._parallel_cycle import AHEAD_BYTES
 
 OBJECTS, SIZE, LATENCY, AT_ONCE = 200, 1_000_000, 0.05, 64
 RECORD = 100_000
@@ -54,7 +56,15 @@ def _measured(address: str, rounds: int) -> list[Row]:
     rows = [row_of(seconds, "aiohttp, bare", OBJECTS)]
     rows += [row_of(seconds, name, OBJECTS, "aiohttp, bare", 1.3) for name in competitors if name.startswith("https")]
     rows += [row_of(seconds, "obstore, bare", OBJECTS)]
-    return [*rows, row_of(seconds, "s3, interleave 64", OBJECTS, "obstore, bare", 1.3)]
+    rows += [row_of(seconds, "s3, interleave 64", OBJECTS, "obstore, bare", 1.3)]
+    cap = (MEMORY_BYTES + AT_ONCE * AHEAD_BYTES) / 1e6  # what the network may hold, and what interleave may
+    return [*rows, Row("https, interleave 64: peak memory", _peak(web, rounds), "MB", limit=cap)]
+
+
+def _peak(web: list[str], rounds: int) -> list[float]:
+    """Give how much memory reading them took, in MB, beyond what the process had when all was imported."""
+    command = [sys.executable, __file__, *web]
+    return [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(min(rounds, 3))]
 
 
 def _records(names: list[str]) -> Dataset[Any]:
@@ -109,3 +119,12 @@ async def _bare_obstore(address: str) -> None:
             return len(await response.bytes_async())
 
     assert sum(await asyncio.gather(*map(read, range(OBJECTS)))) == OBJECTS * SIZE
+
+
+if __name__ == "__main__":
+    import aiohttp  # noqa: F401 - imported before memory is measured
+    from memory_use import resident
+
+    before = resident()[0]
+    asyncio.run(_interleaved(sys.argv[1:]))
+    print(resident()[0] - before)
