@@ -18,6 +18,8 @@ from aiodata.whole_file import read_file
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aiodata.options import StorageOptions
+
 __all__ = ["Vocabulary"]
 
 
@@ -36,6 +38,7 @@ class Vocabulary:
             is the same in every process and TensorFlow, for it is FarmHash's 64-bit fingerprint of the token's bytes
             modulo `num_oov_buckets`.
         default: The number of all unknown tokens, such as -1.
+        storage: How a remote file is read.
 
     Raises:
         TypeError: `vocabulary` is neither a path nor tokens in order, or a number is not an integer.
@@ -61,6 +64,8 @@ class Vocabulary:
         vocabulary: str | bytes | os.PathLike[str] | Iterable[str | bytes],
         num_oov_buckets: int = 0,
         default: int | None = None,
+        *,
+        storage: StorageOptions | None = None,
     ) -> None:
         buckets = check_integer(num_oov_buckets, "Vocabulary", "num_oov_buckets", 0)
         if default is not None:
@@ -70,7 +75,7 @@ class Vocabulary:
         place = "token"
         if isinstance(vocabulary, (str, bytes, os.PathLike)):
             place = f"{masked(os.fsdecode(vocabulary))} line"
-            self._known: list[str | bytes] = _lines(vocabulary)
+            self._known: list[str | bytes] = _lines(vocabulary, storage)
         elif hasattr(vocabulary, "__iter__") and not isinstance(vocabulary, (set, frozenset, dict)):
             self._known = list(vocabulary)
         else:
@@ -145,8 +150,8 @@ class Vocabulary:
         return f"<Vocabulary of {len(self._known)} from {self._name}{buckets}{default}>"
 
 
-def _lines(path: str | bytes | os.PathLike[str]) -> list[str | bytes]:
-    text = read_file(path).removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
+def _lines(path: str | bytes | os.PathLike[str], storage: StorageOptions | None) -> list[str | bytes]:
+    text = read_file(path, storage).removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
     return list(text.removesuffix(b"\n").split(b"\n")) if text else []
 
 

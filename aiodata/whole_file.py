@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from aiodata.engine.interrupts import of_this_thread
 from aiodata.engine.statistics import Counters
 from aiodata.options import StorageOptions
 from aiodata.storage.schemes import is_remote, local_path
@@ -51,7 +52,7 @@ def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions 
         with open(path, "rb") as file:
             return file.read()
     with closing(Lease()) as lease:
-        return lease.network.wait(content(lease.network, path, options or StorageOptions()))
+        return lease.network.wait(content(lease.network, path, options or StorageOptions()), of_this_thread())
 
 
 async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:

@@ -66,6 +66,7 @@ class Bridge:
         self._thread.start()
 
     def _work(self) -> None:
+        self._run.interrupts.own_thread()
         try:
             if self._run.stepped:
                 self._step()

@@ -27,11 +27,13 @@ class Daemons(Executor):
     Args:
         name: What the threads are called.
         patience: Seconds that closing waits for a call that is under way.
+        joined: Called in each thread, before its first call, if there is something to call.
     """
 
-    def __init__(self, name: str, patience: float) -> None:
+    def __init__(self, name: str, patience: float, joined: Callable[[], object] | None = None) -> None:
         self.name = name
         self.patience = patience
+        self.joined = joined
         self._lock = threading.Lock()
         self._idle: list[_Daemon] = []
         self._busy: dict[Future[Any], _Daemon] = {}
@@ -100,6 +102,8 @@ class _Daemon(threading.Thread):
         self._pool = pool
 
     def run(self) -> None:
+        if self._pool.joined is not None:
+            self._pool.joined()
         while (work := self.inbox.get()) is not None:
             stays = self._carry_out(*work)
             del work

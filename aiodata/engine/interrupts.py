@@ -1,14 +1,17 @@
-"""What wakes a thread that a pipeline without a loop blocks, when somebody else ends the pipeline."""
+"""What wakes the threads of a pipeline that wait for something, when the pipeline ends."""
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Interrupts"]
+__all__ = ["Interrupts", "of_this_thread"]
+
+_threads = threading.local()
 
 
 class Interrupts:
@@ -48,8 +51,18 @@ class Interrupts:
             for run in runs:
                 del run._calls[key]
 
+    def own_thread(self) -> None:
+        """Note that this thread works for the run, from now on."""
+        _threads.interrupts = self
+
     def stop(self) -> None:
         """Interrupt the calls that are under way, and those that follow; from any thread."""
         self._stopped = True
         for interrupt in list(self._calls.values()):
             interrupt()
+
+
+def of_this_thread() -> Interrupts | None:
+    """Give the interrupts of the run that this thread works for; None in a thread of the user's own."""
+    interrupts: Interrupts | None = getattr(_threads, "interrupts", None)
+    return interrupts

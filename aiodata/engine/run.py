@@ -59,8 +59,8 @@ class Run:
 
     def __init__(self, plan: Plan, parent: Run | None = None) -> None:
         self.plan, self.parent = plan, parent
-        self.pools = Pools(self.guard)
         self.interrupts: Interrupts = Interrupts(parent.interrupts if parent else None)
+        self.pools = Pools(self.guard, self.interrupts)
         self.closed = self.stepped = False
         """Whether the stages are stepped by hand in the reader's thread, with no loop."""
         self.detaches = True
@@ -240,6 +240,7 @@ class Run:
                 await wait_out(self._ended)
             return
         self.closed = True
+        self.interrupts.stop()
         if not self.stepped:
             self._ended = asyncio.get_running_loop().create_future()
         try:
@@ -275,8 +276,7 @@ class Run:
         await self._tasks.end()
 
     async def _close_generators(self) -> None:
-        """Close generators, downstream first."""
-        # A step of closing may open nothing more, so what there is now is all.
+        """Close generators, downstream first; a step of closing may open nothing more, so those there are now."""
         owned, self._generators = list(self._generators.values()), {}
         await all_of([partial(self._close_generator, each.generator) for each in reversed(owned)])
 

@@ -212,6 +212,7 @@ class Session:
         if self.face != "async":
             self.close()
             return
+        self.run.interrupts.stop()
         if self._pulling is not None:
             self._pulling.interrupt()
             await self._pulling.ended.wait()

@@ -13,6 +13,7 @@ from aiodata.engine.daemons import Daemons
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from aiodata.engine.interrupts import Interrupts
     from aiodata.engine.processes import Processes
 
 __all__ = ["Overdue", "Pools", "all_of", "wait_out"]
@@ -40,8 +41,9 @@ _open: set[Executor] = set()
 their files in them, and these would wait for ever."""
 
 
-def _join(members: set[threading.Thread]) -> None:
+def _join(members: set[threading.Thread], interrupts: Interrupts) -> None:
     members.add(threading.current_thread())
+    interrupts.own_thread()
 
 
 class _Threads(ThreadPoolExecutor):
@@ -49,10 +51,10 @@ class _Threads(ThreadPoolExecutor):
 
     patience: float | None = None
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, interrupts: Interrupts) -> None:
         self.members = set[threading.Thread]()
         """Its threads; each joins before its first call, which may ask."""
-        super().__init__(threads, name, initializer=_join, initargs=(self.members,))
+        super().__init__(threads, name, initializer=_join, initargs=(self.members, interrupts))
         self._calls: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
@@ -146,10 +148,12 @@ class Pools:
 
     Args:
         used: Called when a pool is made.
+        interrupts: What wakes a call in a thread that can be woken.
     """
 
-    def __init__(self, used: Callable[[], None]) -> None:
+    def __init__(self, used: Callable[[], None], interrupts: Interrupts) -> None:
         self._used = used
+        self._interrupts = interrupts
         self._files: _Threads | None = None
         self._threads: list[_Threads | Daemons] = []
         self._processes: list[Processes] = []
@@ -167,16 +171,16 @@ class Pools:
     def files(self) -> ThreadPoolExecutor:
         """The threads that read files; made at the first use."""
         if self._files is None:
-            self._files = self._keep(_Threads(FILE_THREADS, "aiodata-files"))
+            self._files = self._keep(_Threads(FILE_THREADS, "aiodata-files", self._interrupts))
         return self._files
 
     def threads(self, count: int) -> ThreadPoolExecutor:
         """Make a pool of `count` threads."""
-        return self._keep(_Threads(count, "aiodata-map"))
+        return self._keep(_Threads(count, "aiodata-map", self._interrupts))
 
     def daemons(self, patience: float) -> Daemons:
         """Make a pool of threads that nobody has to wait for, when closing no longer than `patience` seconds."""
-        return self._keep(Daemons("aiodata-map", patience))
+        return self._keep(Daemons("aiodata-map", patience, self._interrupts.own_thread))
 
     def _keep(self, pool: Pool) -> Pool:
         self._used()
@@ -195,8 +199,8 @@ class Pools:
     async def close(self) -> None:
         """Wait for the calls that are running, drop those that are not, and end all workers.
 
-        A thread cannot be interrupted, so its running call is waited for; if calls have a limit, not longer than that.
-        A process can, and is killed.
+        A thread can be interrupted only where it waits for the network. Its running call is waited for; if calls have a
+        limit, not longer than that. A process is killed.
         """
         self._shut()
         try:
@@ -214,6 +218,7 @@ class Pools:
 
     def abandon(self) -> None:
         """Let the workers end by themselves: nobody is there to wait for them."""
+        self._interrupts.stop()
         self._shut()
         self._close_shared()
         _open.difference_update(self._threads)

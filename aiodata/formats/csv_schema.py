@@ -21,6 +21,8 @@ from aiodata.storage.masking import masked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from aiodata.options import StorageOptions
+
 __all__ = ["CsvForm", "common_header", "infer_defaults"]
 
 _NUMBERS = compile_columns([np.int32, np.int64, np.float32, np.float64]).columns
@@ -35,12 +37,14 @@ class CsvForm(NamedTuple):
         quoting: Whether `"` quotes a field.
         compression: "" or "GZIP".
         encoding: Encoding of the text.
+        storage: How remote ones are read; None as everywhere.
     """
 
     field_delim: str
     quoting: bool
     compression: str
     encoding: str
+    storage: StorageOptions | None = None
 
 
 def common_header(paths: Sequence[str], form: CsvForm) -> list[str]:
@@ -157,7 +161,7 @@ def _rows(path: str, form: CsvForm, ignore_errors: bool = False) -> Iterator[tup
 
 def _opened(path: str, form: CsvForm) -> IO[str]:
     encoding = "utf-8-sig" if form.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else form.encoding
-    file = open_file(path)
+    file = open_file(path, form.storage)
     try:
         content: Any = _Unzipped(fileobj=file) if form.compression else file
         if not form.compression:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import RemoteError
-from aiodata.storage.kinds.http_headers import content_range
+from aiodata.storage.kinds.http_headers import content_range, has_parts
 from aiodata.storage.masking import masked
 from aiodata.storage.transfer.healing import Trouble
 
@@ -153,7 +153,10 @@ class Body:
                 raise RemoteError("the server gave a part of the content, where all was asked for", masked(self._url))
             if tag not in ("", self._tag):
                 raise self._changed()
-            if self._coding or content_range(response.headers)[0] != self.offset:
+            if not tag:
+                self._has_ranges = False
+                raise Trouble("the server does not say any more whether this is the same file")
+            if has_parts(response.headers) or self._coding or content_range(response.headers)[0] != self.offset:
                 self._has_ranges = False
                 raise Trouble("the server answered with another range than the one that was asked for")
             return self.offset

@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from aiodata.storage.kinds.http_client import as_sent, fault_of, new_session
+from aiodata.storage.kinds.http_client import fault_of, new_session, send
 from aiodata.storage.kinds.http_headers import check_status
 from aiodata.storage.transfer.healing import Trouble, idle_seconds
 
@@ -71,25 +71,37 @@ class Client:
         """
         given, asked = await self._all_headers(0)
         try:
-            return await self._request(url, {**headers, **given}, also)
+            return await self._request(url, {**headers, **given}, given, also)
         except PermissionError:
             if not callable(self.asking.headers):
                 raise
         given, _ = await self._all_headers(asked)
         self.counters.retries += 1
-        return await self._request(url, {**headers, **given}, also)
+        return await self._request(url, {**headers, **given}, given, also)
 
-    async def _request(self, url: str, headers: Mapping[str, str], also: int | None) -> aiohttp.ClientResponse:
+    async def _request(
+        self, url: str, headers: Mapping[str, str], given: Mapping[str, str], also: int | None
+    ) -> aiohttp.ClientResponse:
         self.counters.requests += 1
         try:
             async with asyncio.timeout(self.idle_seconds):
-                response = await self.session.request(
-                    self.asking.method, as_sent(url), headers=headers, data=self.asking.body
-                )
-        except TimeoutError:
-            raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of an answer") from None
+                response = await send(self.session, self.asking.method, url, headers, given, self.asking.body)
         except Exception as error:
-            raise fault_of(error, url) from None  # aiohttp's own may have the URL in their texts
+            fault = self._fault_of(error, url, "an answer")
+        else:
+            return self._checked(response, url, also)
+        try:
+            raise fault
+        finally:
+            del fault  # else it and this frame, which its traceback holds, would be a cycle
+
+    def _fault_of(self, error: Exception, url: str, what: str) -> Exception:
+        """Give what to raise outside of the handler: aiohttp's own error has the URL and the headers."""
+        if isinstance(error, TimeoutError):
+            return Trouble(f"there was silence for {self.idle_seconds:g} s instead of {what}")
+        return fault_of(error.with_traceback(None), url)
+
+    def _checked(self, response: aiohttp.ClientResponse, url: str, also: int | None) -> aiohttp.ClientResponse:
         try:
             if not 200 <= response.status < 300 and response.status != also:
                 check_status(response.status, response.headers, response.reason, url)
@@ -107,10 +119,12 @@ class Client:
         try:
             async with asyncio.timeout(self.idle_seconds):
                 return await response.content.readany()
-        except TimeoutError:
-            raise Trouble(f"there was silence for {self.idle_seconds:g} s instead of a further byte") from None
         except Exception as error:
-            raise fault_of(error, url) from None
+            fault = self._fault_of(error, url, "a further byte")
+        try:
+            raise fault
+        finally:
+            del fault  # as in `_request`
 
     async def _all_headers(self, known: int) -> tuple[Mapping[str, str], int]:
         """Give the user's headers, and how often they have been asked for.

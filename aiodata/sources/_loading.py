@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aiodata.engine.position import Cursor
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
+    from aiodata.options import StorageOptions
     from aiodata.sources._saved import ReaderFunc
     from aiodata.storage.saved.dataset import SavedDataset
 
@@ -41,6 +42,7 @@ def loaded(
     compression: str | None,
     reader_func: ReaderFunc | None,
     wait: bool,
+    storage: StorageOptions | None,
 ) -> Dataset[Any]:
     """Do as `load`."""
     folder = path_of(path)
@@ -50,7 +52,7 @@ def loaded(
     spec_json(element_spec)  # so that its named tuples are the ones that elements of such a class come back as
     while True:
         try:
-            saved = _manifest(folder)
+            saved = _manifest(folder, storage)
             break
         except FileNotFoundError:
             if not wait:
@@ -74,9 +76,9 @@ def loaded(
     )
 
 
-def _manifest(folder: str) -> SavedDataset:
+def _manifest(folder: str, storage: StorageOptions | None) -> SavedDataset:
     if is_remote(folder):
-        return parsed_manifest(read_file(inside(folder, MANIFEST)), folder)
+        return parsed_manifest(read_file(inside(folder, MANIFEST), storage), folder)
     return read_manifest(folder)
 
 

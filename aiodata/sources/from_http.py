@@ -85,7 +85,8 @@ def from_http(
         name: A name for the stage, shown in `repr`.
         headers: Headers of each request, such as Authorization; or a function that gives them, which is asked again
             once when a server answers 401 or 403. It is called where the pipeline runs, and may be `async def`. They
-            are in no `repr`, error or state, nor are passwords and signatures in URLs.
+            are in no `repr`, error or state, nor are passwords and signatures in URLs; and another origin that a URL is
+            redirected to does not get them.
         method: None means "GET", or "POST" with a body. What is asked again after trouble must do no harm twice.
         body: What to send.
         separator: What ends a line, at least one byte. With `\n` a `\r` before it is dropped, too.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aiodata.dataset import Dataset
+    from aiodata.options import StorageOptions
     from aiodata.sources._saved import ReaderFunc
 
 __all__ = ["load"]
@@ -19,6 +20,8 @@ def load(
     compression: str | None = None,
     reader_func: ReaderFunc | None = None,
     wait: bool = False,
+    *,
+    storage: StorageOptions | None = None,
 ) -> Dataset[Any]:
     """Give the elements that `save` has written to a folder, exactly as they were.
 
@@ -42,6 +45,8 @@ def load(
             datasets themselves; such as `lambda shards: shards.shuffle(8).flat_map(lambda shard: shard)`. It is called
             at once.
         wait: Wait, blocking, until there is a saved dataset, instead of refusing a folder that has none.
+        storage: How remote files are looked at before there is a pipeline: how the manifest is read, at the
+            call. `with_options` says how the pipeline reads.
 
     Raises:
         FileNotFoundError: There is no saved dataset.
@@ -62,4 +67,4 @@ def load(
     """
     from aiodata.sources._loading import loaded  # here, for it imports what few programs need
 
-    return loaded(cls, path, element_spec, compression, reader_func, wait)
+    return loaded(cls, path, element_spec, compression, reader_func, wait, storage)

@@ -21,6 +21,8 @@ from aiodata.transforms.map import mapped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aiodata.options import StorageOptions
+
     Pattern = str | bytes | os.PathLike[str]
 
 __all__ = ["make_csv_dataset"]
@@ -50,6 +52,8 @@ def make_csv_dataset(
     compression_type: str | None = None,
     ignore_errors: bool = False,
     encoding: str = "utf-8",
+    *,
+    storage: StorageOptions | None = None,
 ) -> Dataset[Any]:
     r"""Read CSV files into batches: dicts of one array per column, by name.
 
@@ -84,6 +88,8 @@ def make_csv_dataset(
         compression_type: "" or None, "GZIP" or "ZLIB"; with ZLIB, names and defaults must be given.
         ignore_errors: Whether to leave out what cannot be read, rows and the rest of files.
         encoding: The encoding of the files' names of columns; text in rows stays the bytes that it is.
+        storage: How remote files are looked at before there is a pipeline: listed, and read for names and
+            types. `with_options` says how the pipeline reads them.
 
     Returns:
         A dataset of dicts of arrays (batch_size,), in the files' order of columns, or of tuples of such a dict and the
@@ -115,13 +121,12 @@ def make_csv_dataset(
     compression = check_compression_type(compression_type, _METHOD)
     CsvDataset([], [bytes], None, None, header, field_delim, use_quote_delim, na_value)  # checks them before reading
     _check_known(column_names, column_defaults, header, compression)
-    paths = _paths(file_pattern)
-    form = CsvForm(field_delim, use_quote_delim, compression, encoding)
+    paths = _paths(file_pattern, storage)
+    form = CsvForm(field_delim, use_quote_delim, compression, encoding, storage)
     names = common_header(paths, form) if column_names is None else list(column_names)
     selected, kept = _selected(select_columns, names, label_name)
-    defaults = column_defaults
+    defaults, rows = column_defaults, num_rows_for_inference
     if defaults is None:
-        rows = num_rows_for_inference
         defaults = infer_defaults(paths, len(names), selected, header, na_value, rows, ignore_errors, form)
     if len(defaults) != len(kept):
         raise ValueError(f"{_METHOD}: column_defaults must have {len(kept)} entries, not {len(defaults)}")
@@ -154,13 +159,13 @@ def _check_known(column_names: Any, column_defaults: Any, header: bool, compress
         raise ValueError(f"{_METHOD}: column_names and column_defaults must be given for ZLIB files")
 
 
-def _paths(file_pattern: Any) -> list[str]:
+def _paths(file_pattern: Any, storage: StorageOptions | None) -> list[str]:
     """List the files that match, sorted."""
     is_one = isinstance(file_pattern, (str, bytes, os.PathLike))
     patterns = [os.fsdecode(pattern) for pattern in ([file_pattern] if is_one else file_pattern)]
     if not patterns:
         raise ValueError(f"{_METHOD}: file_pattern is empty")
-    paths = sorted(path for pattern in patterns for path in matching_paths(pattern))
+    paths = sorted(path for pattern in patterns for path in matching_paths(pattern, storage))
     if not paths:
         raise FileNotFoundError(f"{_METHOD}: no file matches {', '.join(repr(masked(each)) for each in patterns)}")
     return paths

@@ -19,6 +19,7 @@ from aiodata.formats.sqlite import SqliteQuery, output_types_of
 from aiodata.sources._promises import Promise, failed_position, position
 from aiodata.sources._queries import finished, shown
 from aiodata.spec import TensorSpec
+from aiodata.storage.schemes import check_local
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -94,6 +95,7 @@ class SqlDataset(Dataset[tuple[Any, ...]]):
         except (TypeError, ValueError) as error:
             error.args = (f"SqlDataset: {error}",)
             raise
+        check_local(path, "SqlDataset", "data_source_name", "copy the file there")
         if not isinstance(query, str):
             raise TypeError(f"SqlDataset: query must be text, not {type(query).__name__}")
         spec = tuple([TensorSpec((), kind) for kind in types])

@@ -12,6 +12,7 @@ import numpy as np
 from aiodata.checks import check_integer
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import AUTOTUNE
+from aiodata.storage.schemes import check_local
 from aiodata.transforms.map import mapped
 
 __all__ = ["text_dataset_from_directory"]
@@ -95,6 +96,7 @@ def text_dataset_from_directory(
     _check(labels, label_mode, class_names, shuffle, seed, validation_split, subset)
     size = None if batch_size is None else check_integer(batch_size, _METHOD, "batch_size", 1)
     length = None if max_length is None else check_integer(max_length, _METHOD, "max_length", 0)
+    directory = check_local(os.fsdecode(directory), _METHOD, "directory", "list_files and read_file take URLs")
     files, numbers, names = _indexed(directory, labels, class_names, follow_links)
     targets = _targets(numbers, label_mode, names)
     order = np.arange(len(files))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from aiodata.storage.masking import masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, Upload
 from aiodata.storage.schemes import register
 from aiodata.storage.transfer.healing import Trouble
@@ -28,6 +29,7 @@ __all__ = [
     "Storage",
     "Trouble",
     "Upload",
+    "masked",
     "register",
 ]
 

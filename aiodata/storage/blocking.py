@@ -18,8 +18,12 @@ from aiodata.storage.transfer.seekable import SeekableFile
 __all__ = ["matching_paths", "open_file"]
 
 
-def matching_paths(pattern: str) -> list[str]:
+def matching_paths(pattern: str, storage: StorageOptions | None = None) -> list[str]:
     """List the paths, or URLs, that match a pattern.
+
+    Args:
+        pattern: The pattern.
+        storage: How remote storage is used.
 
     Raises:
         OSError, ValueError: They cannot be listed.
@@ -28,24 +32,31 @@ def matching_paths(pattern: str) -> list[str]:
     if not is_remote(pattern):
         return glob.glob(pattern, include_hidden=True)
     with closing(Lease()) as lease:
-        return lease.network.wait(listed(lease.network, pattern, StorageOptions(), Counters("list")))
+        options = storage or StorageOptions()
+        return lease.network.wait(listed(lease.network, pattern, options, Counters("list")))
 
 
-def open_file(path: str) -> IO[bytes]:
+def open_file(path: str, storage: StorageOptions | None = None) -> IO[bytes]:
     """Open a file for reading, from its beginning on.
+
+    Args:
+        path: The path or URL.
+        storage: How a remote file is read.
 
     Raises:
         OSError: It cannot be read.
     """
-    return io.BufferedReader(_LeasedFile(path)) if is_remote(path) else open(path, "rb")
+    if not is_remote(path):
+        return open(path, "rb")
+    return io.BufferedReader(_LeasedFile(path, storage or StorageOptions()))
 
 
 class _LeasedFile(SeekableFile):
     """A remote file that keeps the network for as long as it is open."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, options: StorageOptions) -> None:
         self._lease = Lease()
-        super().__init__(self._lease.network, url, StorageOptions(), Counters("read"))
+        super().__init__(self._lease.network, url, options, Counters("read"))
         try:
             self.start()
             self.expect(forward(0, self.size))

@@ -14,8 +14,10 @@ _SECRET = re.compile(
     r"|(^|[-_])(apikey|accesskey|accesskeyid|accesstoken|authtoken)$"
 )
 """Names of queries' fields whose values are secrets: those of signed URLs, and what services call keys and tokens."""
-_LOGIN = re.compile(r"(?<=://)[^/?#\s'\"<>]*@")
+_LOGIN = re.compile(r"(?<=://)(?:[^/?#\s'\"<>]*@|[^/?#\s'\"<>@:\[]*:(?!:|\d*(?:[/?#]|$))[^\s'\"<>]*@)")
+"""A login; also one with a password that has not been quoted, so that what is behind the colon is no port."""
 _FIELD = re.compile(r"(?<=[?&;#])([^=&;?#]+)=([^&;#]*)")
+_FIELD_IN_TEXT = re.compile(r"(?<=[?&;#])([^=&;?#\s'\"<>]+)=([^&;#\s'\"<>]*)")
 _URL_IN_TEXT = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -32,14 +34,16 @@ def masked(url: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """Mask all URLs in a text.
+    """Mask all URLs in a text, and all paths with queries.
 
     >>> masked_text("no answer from 'http://host/a?key=1', nor from http://ann@host")
     "no answer from 'http://host/a?key=***', nor from http://***@host"
     """
-    return _URL_IN_TEXT.sub(lambda found: masked(found[0]), text)
+    return _FIELD_IN_TEXT.sub(_without_secret, _URL_IN_TEXT.sub(lambda found: masked(found[0]), text))
 
 
 def _without_secret(field: re.Match[str]) -> str:
+    if field[2].startswith(MASK):  # with what follows it in a text
+        return field[0]
     name = _HUMP.sub("-", unquote(field[1]))
     return f"{field[1]}={MASK}" if _SECRET.search(name) else field[0]

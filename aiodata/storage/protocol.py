@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import io
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from aiodata.storage.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from aiodata.options import StorageOptions
 
 __all__ = ["Answer", "FileInfo", "Storage", "Upload", "close_pieces"]
 
@@ -42,6 +46,8 @@ class Answer:
         is_range: Whether they end where it was asked for. What does not know ranges of bytes gives all of the file.
         check: Called with each piece, and at the end with b"": raises `Trouble` there if they are damaged. None if
             nothing tells.
+        stop: The byte behind the last one that the answer says it has, which may be before what was asked for; None
+            where it does not say.
     """
 
     info: FileInfo
@@ -49,6 +55,7 @@ class Answer:
     offset: int
     is_range: bool = True
     check: Callable[[bytes], None] | None = None
+    stop: int | None = None
 
 
 class Upload(Protocol):
@@ -109,8 +116,13 @@ class Storage(ABC):
         """
         raise io.UnsupportedOperation(f"{masked(pattern)}: files of this kind cannot be listed")
 
-    async def create(self, url: str) -> Upload:
-        """Begin a new file."""
+    async def create(self, url: str, options: StorageOptions) -> Upload:
+        """Begin a new file.
+
+        Args:
+            url: The file.
+            options: The limits for what the upload repeats, or waits for, by itself.
+        """
         raise io.UnsupportedOperation(f"{masked(url)}: files of this kind cannot be written")
 
     async def delete(self, url: str) -> None:

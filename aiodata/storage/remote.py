@@ -44,14 +44,20 @@ def open_file(run: Run, path: str, saved: Mark, counters: Counters) -> LocalFile
     return RemoteFile(run, path, saved, counters) if is_remote(path) else LocalFile(run, path, saved)
 
 
-def mark_of_info(info: FileInfo, url: str, saved: Mark = None) -> Mark:
+def mark_of_info(info: FileInfo, url: str, saved: Mark = None, is_over: bool = False) -> Mark:
     """Give the mark of a remote file, its size and the CRC-32 of its tag, and compare it with a saved one.
 
-    What the server does not tell this time, such as the size of what it compresses in transfer, is not compared, and
-    kept as it was.
+    A size that the server does not tell this time, such as that of what it compresses in transfer, is not compared, and
+    kept as it was; so is a tag where there is nothing to read.
+
+    Args:
+        info: What is known of the file.
+        url: Its URL without secrets, for errors.
+        saved: The mark that it must have; None for any.
+        is_over: Whether nothing of the file is read any more.
 
     Raises:
-        StateError: It is another file.
+        StateError: It is another file, or may be one, for there was a tag and there is none any more.
     """
     mark = (-1 if info.size is None else info.size, crc32(info.tag.encode()) if info.tag else 0)
     if saved is None:
@@ -59,6 +65,8 @@ def mark_of_info(info: FileInfo, url: str, saved: Mark = None) -> Mark:
     known = tuple(then if now == unknown else now for now, then, unknown in zip(mark, saved, (-1, 0), strict=True))
     if any(now != then and then != unknown for now, then, unknown in zip(known, saved, (-1, 0), strict=True)):
         raise StateError(f"{url}: the file is another one than when the state was saved, by its size or its ETag")
+    if not info.tag and saved[1] and not is_over and info.size != 0:
+        raise StateError(f"{url}: the server does not say any more whether this is the file that the state is of")
     return known
 
 
@@ -126,7 +134,7 @@ class RemoteFile:
         data = await self._call(self._begin(self._lease, offset, size))
         assert self._download is not None
         if self._download.info is not None:
-            self.mark = mark_of_info(self._download.info, self.path, self.mark)
+            self.mark = mark_of_info(self._download.info, self.path, self.mark, not data)
         return data
 
     async def _begin(self, lease: Lease, offset: int, size: int) -> bytes:

@@ -84,6 +84,9 @@ def new_storage(url: str, known: dict[Any, Storage]) -> Storage:
     Args:
         url: The URL.
         known: Those that have been made, by how their URLs begin and by what makes them; another one is added.
+
+    Raises:
+        TypeError: What is registered for the URL gives no storage.
     """
     url = _lower_scheme(url)
     registered = dict(_registered)  # another thread may register one meanwhile
@@ -91,8 +94,19 @@ def new_storage(url: str, known: dict[Any, Storage]) -> Storage:
     prefix = max(fitting, key=len) if fitting else url.partition("://")[0] + "://"
     make = registered.get(prefix)
     if (prefix, make) not in known:
-        known[prefix, make] = _built_in(prefix) if make is None else make()
+        known[prefix, make] = _built_in(prefix) if make is None else _made(prefix, make)
     return known[prefix, make]
+
+
+def _made(prefix: str, make: Callable[[], Storage]) -> Storage:
+    from aiodata.storage.protocol import Storage  # local files do without it
+
+    storage: object = make()
+    if not isinstance(storage, Storage):
+        raise TypeError(
+            f"register: what is registered for {masked(prefix)!r} must give a Storage, and gave {storage!r:.80}"
+        )
+    return storage
 
 
 def _fits(url: str, prefix: str) -> bool:

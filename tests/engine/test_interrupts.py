@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
-from aiodata.engine.interrupts import Interrupts
+import pytest
+
+from aiodata import Dataset
+from aiodata.engine.interrupts import Interrupts, of_this_thread
 
 
 def test_only_calls_that_are_under_way_are_interrupted() -> None:
@@ -57,3 +61,42 @@ def test_from_another_thread() -> None:
     with interrupts.during(woken.set):
         threading.Thread(target=interrupts.stop).start()
         assert woken.wait(10)
+
+
+def test_a_thread_belongs_to_the_run_that_it_works_for() -> None:
+    interrupts, found = Interrupts(None), list[Interrupts | None]()
+
+    def work() -> None:
+        found.append(of_this_thread())
+        interrupts.own_thread()
+        found.append(of_this_thread())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [None, interrupts]
+    assert of_this_thread() is None
+
+
+@pytest.mark.parametrize("how", [{"num_parallel_calls": 2}, {"timeout_seconds": 60.0}])
+def test_the_threads_of_a_pipeline_are_woken_when_it_is_closed(how: dict[str, Any]) -> None:
+
+    def wait(element: Any) -> Any:
+        interrupts, woken = of_this_thread(), threading.Event()
+        assert interrupts is not None
+        with interrupts.during(woken.set):
+            waiting.set()
+            assert woken.wait(10)
+        return element
+
+    iterator = Dataset.range(8).map(wait, **how).prefetch(1).iterate()
+
+    def close() -> None:
+        waiting.wait(10)
+        iterator.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    next(iterator, None)
+    closing.join(10)
+    assert not closing.is_alive()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import glob
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from aiodata.storage import Answer, FileInfo, Storage, Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiodata import StorageOptions
 
 
 class FolderStorage(Storage):
@@ -31,7 +36,7 @@ class FolderStorage(Storage):
         found = await asyncio.to_thread(glob.glob, names, root_dir=self._root, include_hidden=True)
         return sorted(f"{scheme}://{name}" for name in found)
 
-    async def create(self, url: str) -> Upload:
+    async def create(self, url: str, options: StorageOptions) -> Upload:
         return FolderUpload(self.path(url))
 
     async def delete(self, url: str) -> None:

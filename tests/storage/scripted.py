@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiodata.storage import Storage, Upload, register, schemes
 from tests.storage.folder_storage import FolderStorage, FolderUpload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from aiodata import StorageOptions
 
 
 class Scripted(FolderStorage):
@@ -48,7 +52,7 @@ class Scripted(FolderStorage):
         await self.step("delete")
         await super().delete(url)
 
-    async def create(self, url: str) -> Upload:
+    async def create(self, url: str, options: StorageOptions) -> Upload:
         await self.step("create")
         return _Upload(self, FolderUpload(self.path(url)))
 

@@ -118,7 +118,9 @@ def test_any_file_is_read_from_a_real_server(data: st.DataObject) -> None:
         try:
             assert aiodata.read_file(server.url + "/a", options) == server.files["/a"]
         except RemoteError as error:
-            assert "what came has been read by now" in str(error)  # noqa: PT017 - no other error
+            # No other error: damage that has been given, or that makes another file of what comes again.
+            allowed = ("what came has been read by now", "the file has been replaced")
+            assert any(text in str(error) for text in allowed)  # noqa: PT017
         server.wait_for_no_connections()
 
 

@@ -26,7 +26,7 @@ from tests.servers.http_faults import (
     Status,
     WrongByteAt,
 )
-from tests.storage.remote_files import LINES, TEXT, assert_heals, counted, limited, lines_of, quick
+from tests.storage.remote_files import LINES, TEXT, assert_heals, counted, limited, lines_of, quick, read_all
 
 if TYPE_CHECKING:
     from tests.servers.http_answers import Digest
@@ -71,8 +71,9 @@ def test_another_range_is_asked_for_again(server: HttpServer, caplog: pytest.Log
         to_list(lines_of(server.url + "/a", max_attempts=5))
 
 
-def test_shorter_ranges_than_were_asked_for(server: HttpServer, caplog: pytest.LogCaptureFixture) -> None:
-    assert_heals(server, [OtherRange(0, 99), OtherRange(100, 300)], 2, caplog)
+def test_shorter_ranges_than_were_asked_for(server: HttpServer) -> None:
+    server.script("/a", [OtherRange(0, 99), OtherRange(100, 300)])
+    assert read_all(lines_of(server.url + "/a")) == (LINES, 3, 0)
 
 
 @pytest.mark.parametrize("value", [None, "bytes 0-9/*", "bytes */5", "nonsense", "items 0-9/10"])

@@ -15,7 +15,7 @@ from aiodata import Dataset, TextLineDataset
 from aiodata.errors import StateError
 from tests.programs import assert_same, to_list
 from tests.servers.http import HttpServer
-from tests.servers.http_faults import Compressed, Headers, IgnoreRange, Status
+from tests.servers.http_faults import Compressed, Fault, Headers, IgnoreRange, Status
 from tests.storage.remote_files import KINDS, LINES, READERS, TEXT, counted, limited, lines_of, made, read
 
 pytest.importorskip("aiohttp")
@@ -124,7 +124,9 @@ def saved(server: HttpServer, number: int = 20) -> Any:
     with lines_of(server.url + "/a", chunk_bytes=200, read_ahead_bytes=200).iterate() as iterator:
         for _ in range(number):
             next(iterator)
-        return iterator.state_dict()
+        state = iterator.state_dict()
+    server.wait_for_no_connections()  # else a request that was given up may take what is scripted next
+    return state
 
 
 @pytest.mark.parametrize("number", [20, 39])
@@ -164,17 +166,20 @@ def test_what_a_server_does_not_tell_is_not_compared(server: HttpServer) -> None
     ds = lines_of(server.url + "/a")
     server.script("/a", [Compressed()])
     state = saved(server)
-    for fault in (Compressed(), IgnoreRange(), Headers({"etag": None}), (IgnoreRange(), Headers({"etag": None}))):
+    for fault in (Compressed(), IgnoreRange()):
         server.script("/a", [fault])
         with ds.iterate(state) as iterator:
             assert list(iterator) == LINES[20:]
+
+
+@pytest.mark.parametrize("faults", [(), (IgnoreRange(),), (Compressed(),)])
+def test_a_tag_that_is_told_no_more_is_an_error(faults: tuple[Fault, ...], server: HttpServer) -> None:
     state = saved(server)
-    server.script("/a", [Headers({"etag": None})])
-    with ds.iterate(state) as iterator:
-        assert next(iterator) == LINES[20]
-        state = iterator.state_dict()
-    server.files["/a"] = TEXT.swapcase()  # its tag is still in the state
-    with ds.iterate(state) as iterator, pytest.raises(StateError, match="another one"):
+    server.script("/a", [(*faults, Headers({"etag": None}))])
+    with (
+        lines_of(server.url + "/a").iterate(state) as iterator,
+        pytest.raises(StateError, match="does not say any more whether this is the file that the state is of"),
+    ):
         list(iterator)
 
 

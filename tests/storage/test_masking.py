@@ -38,6 +38,10 @@ from aiodata.storage.masking import masked, masked_text
         ("zip://a.txt::https://ann:pw@host/a.zip?key=1", "zip://a.txt::https://***@host/a.zip?key=***"),
         ("s3://key:secret@bucket/a", "s3://***@bucket/a"),
         ("http://[::1", "http://[::1"),
+        ("http://ann:p/w@host/a", "http://***@host/a"),
+        ("http://ann:p#w?x@host/a@b", "http://***@b"),
+        ("http://host:80/a@b", "http://host:80/a@b"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
     ],
 )
 def test_urls(url: str, shown: str) -> None:
@@ -50,6 +54,15 @@ def test_urls_within_a_text() -> None:
     assert masked_text(text) == (
         "400, message='Bad', url=URL('http://***@host/a?token=***&x=2') (see https://host/?sig=***\n4) key=5"
     )
+
+
+def test_what_is_masked_stays_as_it_is() -> None:
+    text = "http://***@host/a?sig=***: it cannot be read"
+    assert masked_text(text) == text
+
+
+def test_paths_within_a_text() -> None:
+    assert masked_text("503 bad /a?x=1&token=2&sig=3 today") == "503 bad /a?x=1&token=***&sig=*** today"
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import threading
 import time
@@ -15,6 +16,8 @@ from aiodata import Options, StorageOptions, TextLineDataset
 from aiodata.errors import RemoteError
 from aiodata.storage import ObjectStorage, Trouble
 from aiodata.storage.kinds.object_faults import fault
+from aiodata.storage.kinds.object_upload import PART_BYTES
+from aiodata.storage.transfer.upload import AtomicUpload
 from aiodata.whole_file import read_file
 from tests.servers.proxy import Break, Fault, Proxy, Say
 from tests.servers.s3 import BUCKET, KEY, SECRET, S3Server
@@ -130,7 +133,7 @@ def test_a_server_that_stays_away(s3: S3Server, proxy: Proxy, folder: str) -> No
         found = [next(iterator) for _ in range(3000)]
         proxy.stop()
         before = time.monotonic()
-        with pytest.raises(RemoteError, match=r"error sending request \(Connection refused\) \(tried \d+ times\)"):
+        with pytest.raises(RemoteError, match=r"error sending request \(Connection refused\).*\(tried \d+ times\)"):
             found.extend(iterator)
         assert time.monotonic() - before < 2
     assert found == LINES[: len(found)]
@@ -203,3 +206,45 @@ def test_a_refusal_behind_the_end_of_an_object(s3: S3Server, proxy: Proxy, folde
 def test_errors_that_are_no_store_s_are_themselves() -> None:
     for error in (Trouble("x"), RemoteError("x", "s3://b/x"), ImportError("x")):
         assert fault(error, "s3://b/x") is error
+
+
+LIMITS = StorageOptions(
+    max_attempts=2, first_wait_seconds=0.01, max_wait_seconds=0.02, give_up_seconds=0.2, idle_seconds=0.2
+)
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_an_upload_to_a_silent_server_ends_at_the_limits(s3: S3Server, proxy: Proxy, folder: str, parts: int) -> None:
+    upload = AtomicUpload(f"s3://{BUCKET}/{folder}/new", LIMITS)
+    proxy.judge = lambda head: Break(how="hold") if head.startswith("PUT") else None
+    upload.file.write(bytes(parts * PART_BYTES + 1))
+    begun = time.monotonic()
+    with pytest.raises(RemoteError):
+        upload.commit()
+    assert time.monotonic() - begun < 4
+    proxy.wait(lambda: not s3.uploads())
+
+
+def test_parts_are_repeated_as_often_as_the_limits_say(s3: S3Server, proxy: Proxy, folder: str) -> None:
+    upload = AtomicUpload(f"s3://{BUCKET}/{folder}/new", dataclasses.replace(LIMITS, idle_seconds=2))
+    proxy.judge = lambda head: Say("503 Slow Down") if head.startswith("PUT") else None
+    upload.file.write(bytes(2 * PART_BYTES))
+    with pytest.raises(RemoteError, match=r"503 Service Unavailable.*tried 2 times") as caught:
+        upload.commit()
+    assert caught.value.attempts == 2
+    assert caught.value.offset in (PART_BYTES, 2 * PART_BYTES)
+    assert sum(head.startswith("PUT") for head in proxy.requests) <= 4
+    assert s3.uploads() == []
+
+
+def test_the_failure_of_a_part_is_told_and_not_that_of_giving_up(
+    s3: S3Server, proxy: Proxy, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    upload = AtomicUpload(f"s3://{BUCKET}/{folder}/new", dataclasses.replace(LIMITS, idle_seconds=2))
+    proxy.judge = lambda head: Break() if head.startswith(("PUT", "DELETE")) else None
+    upload.file.write(bytes(2 * PART_BYTES))
+    with pytest.raises(RemoteError, match="a part could not be sent") as caught:
+        upload.commit()
+    assert "DELETE" not in str(caught.value)
+    assert "parts of an upload may be left" in caplog.text
+    s3.give_up()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
 
+from aiodata import StorageOptions
 from aiodata.errors import RemoteError
 from aiodata.storage import ObjectStorage, Trouble
 from aiodata.storage.kinds.object_upload import PART_BYTES, PARTS_AT_ONCE
 from tests.servers.proxy import Break, Good, Proxy, Say
 from tests.servers.s3 import BUCKET, S3Server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.usefixtures("no_standard_places")
 MIB = 1 << 20
@@ -35,7 +39,7 @@ async def storage(s3: S3Server, proxy: Proxy) -> AsyncIterator[ObjectStorage]:
 async def test_an_object_is_seen_when_it_is_complete(
     s3: S3Server, proxy: Proxy, storage: ObjectStorage, size: int, piece: int
 ) -> None:
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     for start in range(0, size, piece):
         await upload.write(CONTENT[start : min(start + piece, size)])
     assert s3.get("uploads/x") is None
@@ -47,7 +51,7 @@ async def test_an_object_is_seen_when_it_is_complete(
 @pytest.mark.parametrize("size", [0, 1, len(CONTENT)])
 async def test_nothing_is_left_of_what_is_given_up(s3: S3Server, storage: ObjectStorage, size: int) -> None:
     s3.put("uploads/x", b"before")
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     await upload.write(CONTENT[:size])
     await upload.discard()
     assert s3.get("uploads/x") == b"before"
@@ -56,7 +60,7 @@ async def test_nothing_is_left_of_what_is_given_up(s3: S3Server, storage: Object
 
 async def test_a_part_is_sent_again(s3: S3Server, proxy: Proxy, storage: ObjectStorage) -> None:
     proxy.script([Good(), Say("503 Slow Down"), Break(), Say("500 Internal Server Error")], "PUT")
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     await upload.write(CONTENT)
     await upload.commit()
     assert s3.get("uploads/x") == CONTENT
@@ -64,7 +68,7 @@ async def test_a_part_is_sent_again(s3: S3Server, proxy: Proxy, storage: ObjectS
 
 async def test_a_small_object_may_be_sent_again(s3: S3Server, proxy: Proxy, storage: ObjectStorage) -> None:
     proxy.script([Say("503 Slow Down"), Break()], "PUT")
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     await upload.write(b"abc")
     with pytest.raises(Trouble, match="503 Service Unavailable"):
         await upload.commit()
@@ -76,7 +80,7 @@ async def test_a_small_object_may_be_sent_again(s3: S3Server, proxy: Proxy, stor
 
 async def test_parts_that_are_refused_end_the_upload(s3: S3Server, proxy: Proxy, storage: ObjectStorage) -> None:
     proxy.script([Good(), Say("400 Bad Request", "<Error><Code>InvalidRequest</Code></Error>")], "PUT")
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
 
     async def write() -> None:
         await upload.write(CONTENT)
@@ -91,7 +95,7 @@ async def test_parts_that_are_refused_end_the_upload(s3: S3Server, proxy: Proxy,
 
 
 async def test_writing_waits_for_the_store(s3: S3Server, proxy: Proxy, storage: ObjectStorage) -> None:
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     written = 0
 
     async def write() -> None:
@@ -119,7 +123,7 @@ async def test_writing_waits_for_the_store(s3: S3Server, proxy: Proxy, storage: 
 
 
 async def test_what_is_left_of_an_upload_is_told(s3: S3Server, proxy: Proxy, storage: ObjectStorage) -> None:
-    upload = await storage.create(URL)
+    upload = await storage.create(URL, StorageOptions())
     await upload.write(CONTENT)
     proxy.judge = lambda head: Say("403 Forbidden") if head.startswith("DELETE") else None
     with pytest.raises(RemoteError, match="could not be given up: parts of it may be left"):
@@ -137,12 +141,12 @@ async def test_an_object_is_removed(s3: S3Server, storage: ObjectStorage) -> Non
 
 async def test_what_may_not_be_written(s3: S3Server, proxy: Proxy) -> None:
     anyone = ObjectStorage(endpoint=proxy.url, region="us-east-1", skip_signature=True)
-    upload = await anyone.create(URL)
+    upload = await anyone.create(URL, StorageOptions())
     await upload.write(b"x")
     with pytest.raises(PermissionError, match="403 Forbidden"):
         await upload.commit()
     with pytest.raises(PermissionError):
         await anyone.delete(URL)
     with pytest.raises(ValueError, match="obstore cannot ask for"):
-        await anyone.create(f"s3://{BUCKET}/a//b")
+        await anyone.create(f"s3://{BUCKET}/a//b", StorageOptions())
     await anyone.aclose()

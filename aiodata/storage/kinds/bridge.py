@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.engine.daemons import Daemons
 from aiodata.engine.workers import wait_out
-from aiodata.storage.kinds.bridge_faults import fault, raise_as, tag_of
+from aiodata.storage.kinds.bridge_faults import fault, tag_of
 from aiodata.storage.kinds.bridge_upload import FsspecUpload, remove
 from aiodata.storage.kinds.bridge_urls import Link, listed, new_filesystem
 from aiodata.storage.masking import masked
@@ -19,6 +19,8 @@ from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from aiodata.options import StorageOptions
 
 __all__ = ["FsspecStorage"]
 
@@ -112,9 +114,9 @@ class FsspecStorage(Storage):
         """List the URLs that match a pattern, sorted: of files and of folders, as `tf.io.gfile.glob` does."""
         return await listed(self, pattern)
 
-    async def create(self, url: str) -> Upload:
+    async def create(self, url: str, options: StorageOptions) -> Upload:
         """Begin a new file."""
-        return FsspecUpload(self, url)
+        return FsspecUpload(self, url, options)
 
     async def delete(self, url: str) -> None:
         """Remove a file, and its folder if it is empty then; a file that is not there is no error."""
@@ -158,7 +160,11 @@ class FsspecStorage(Storage):
             coroutine = getattr(filesystem, "_" + method)(*arguments, self._path(filesystem, url), **named)
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, filesystem.loop))
         except Exception as error:
-            raise_as(fault(error, url), error)
+            found = fault(error.with_traceback(None), url)
+        try:
+            raise found  # not in the handler: the error, which may have secrets, would be its context
+        finally:
+            del found  # else it and this frame, which its traceback holds, would be a cycle
 
     async def in_thread(self, url: str, work: Callable[[Any, str], R], is_waited_out: bool = False) -> R:
         """Call a function with a thread's file system and the path of a URL.
@@ -195,10 +201,10 @@ class FsspecStorage(Storage):
             found = fault(error, url)
             if isinstance(found, (Trouble, ConnectionError, TimeoutError)):
                 own.clear()  # their connections may be broken
-            try:
-                raise_as(found, error)
-            finally:
-                del found  # else it and this frame, which its traceback holds, would be a cycle
+        try:
+            raise found  # as in `call`
+        finally:
+            del found
 
     def _path(self, filesystem: Any, url: str) -> str:
         """Give what a file system calls the file of a URL."""

@@ -7,13 +7,13 @@ import ftplib
 import io
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from aiodata.errors import RemoteError
-from aiodata.storage.masking import masked
+from aiodata.storage.masking import masked, masked_text
 from aiodata.storage.transfer.healing import Trouble
 
-__all__ = ["fault", "raise_as", "tag_of"]
+__all__ = ["fault", "tag_of"]
 
 _TAGS = ("etag", "ETag", "sha256", "blob_id", "sha", "md5", "content_md5", "md5Hash", "checksum", "CRC", "ukey")
 _TIMES = ("mtime", "modified", "modify", "LastModified", "last_modified", "updated", "modificationTime", "created")
@@ -22,7 +22,10 @@ _PASSING = {
     *(errno.EAGAIN, errno.EBUSY, errno.EIO, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNREFUSED),
     *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN),
 }
-_NETWORK = ("ConnectionError", "ConnectError", "Timeout", "TimeoutError", "SSHException", "IncompleteRead", "gaierror")
+_NETWORK = (
+    *("ConnectionError", "ConnectError", "Timeout", "TimeoutError", "SSHException", "IncompleteRead", "gaierror"),
+    "ClientPayloadError",
+)
 """How classes end that clients of networks have for what may pass."""
 
 
@@ -36,11 +39,16 @@ def tag_of(details: Mapping[str, Any]) -> str:
 
 
 def fault(error: Exception, url: str) -> Exception:
-    """Give what an error of a file system's means to aiodata."""
+    """Give what an error of a file system's means to aiodata; that is no cause of it, for its text may have secrets."""
     if isinstance(error, (Trouble, RemoteError, ConnectionError, TimeoutError, ImportError, io.UnsupportedOperation)):
         return error
-    where, reason = masked(url), f"{type(error).__name__}: {error}".replace(url, masked(url)).rstrip(": ")
+    where, said = masked(url), f"{type(error).__name__}: {error}".rstrip(": ")
+    reason = masked_text(said.replace(url, where))
     status, wait = _status(error)
+    if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
+        found = fault(error.__cause__, url)  # fsspec's HTTP file system calls all that fails so
+        if isinstance(found, (Trouble, ConnectionError, TimeoutError, PermissionError, RemoteError)):
+            return found
     if isinstance(error, FileNotFoundError) or status in (404, 410) or _is_missing(error):
         return FileNotFoundError(errno.ENOENT, "there is no such file", where)
     if isinstance(error, PermissionError) or status in (401, 403):
@@ -56,17 +64,7 @@ def fault(error: Exception, url: str) -> Exception:
         return io.UnsupportedOperation(f"{where}: the file system cannot do this: {reason}")
     if isinstance(error, (OSError, ftplib.Error)) or status is not None:
         return RemoteError(reason, where)
-    return error
-
-
-def raise_as(found: Exception, error: Exception) -> NoReturn:
-    """Raise what an error means; from within its handler."""
-    try:
-        if found is error:
-            raise error
-        raise found from error
-    finally:
-        del found, error  # else they and this frame, which their tracebacks hold, would be a cycle
+    return error if reason == said else RemoteError(reason, where)
 
 
 def _is_missing(error: Exception) -> bool:

@@ -11,10 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.workers import wait_out
+from aiodata.storage.transfer.healing import Trouble, sending_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aiodata.options import StorageOptions
     from aiodata.storage.kinds.bridge import FsspecStorage
 
 __all__ = ["FsspecUpload", "remove"]
@@ -29,11 +31,13 @@ class FsspecUpload:
     Args:
         storage: What it is written by.
         url: Its URL.
+        options: The limits. What only works in threads cannot be ended, and is not limited.
     """
 
-    def __init__(self, storage: FsspecStorage, url: str) -> None:
+    def __init__(self, storage: FsspecStorage, url: str, options: StorageOptions) -> None:
         self._storage = storage
         self._url = url
+        self._options = options
         self._file: Any = None
         self._part = ""
         """The path of what has been sent and is not in its place."""
@@ -54,7 +58,14 @@ class FsspecUpload:
         """Send it, and put it in its place; after trouble it may be called again."""
         await self._locally(lambda: self._open().flush())
         if await self._storage.is_asynchronous(self._url):
-            await self._storage.call(self._url, "put_file", self._file.name)
+            seconds = sending_seconds(self._options, os.path.getsize(self._file.name))  # noqa: ASYNC240 - quick
+            try:
+                async with asyncio.timeout(seconds) as limit:
+                    await self._storage.call(self._url, "put_file", self._file.name)
+            except TimeoutError:
+                if limit.expired():
+                    raise Trouble(f"it could not be sent in {seconds:g} s") from None
+                raise
         else:
             await self._storage.in_thread(self._url, self._send, is_waited_out=True)
         self._storage.forget(self._url)

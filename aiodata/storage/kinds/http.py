@@ -11,8 +11,16 @@ from urllib.parse import urlsplit
 from aiodata.errors import CorruptRecordError, RemoteError
 from aiodata.extras import load
 from aiodata.formats.compression import Decompressor
-from aiodata.storage.kinds.http_client import as_sent, fault_of, new_session
-from aiodata.storage.kinds.http_headers import REFUSED, check_of, check_status, content_range, tag_of
+from aiodata.storage.kinds.http_client import fault_of, new_session, send
+from aiodata.storage.kinds.http_headers import (
+    REFUSED,
+    check_of,
+    check_status,
+    content_range,
+    has_parts,
+    range_stop,
+    tag_of,
+)
 from aiodata.storage.masking import masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, close_pieces
 from aiodata.storage.transfer.healing import IDLE_SECONDS, Trouble
@@ -38,7 +46,8 @@ class HttpStorage(Storage):
 
     Args:
         headers: Headers for every request, such as Authorization; or a function that gives them, which is asked again
-            when a server answers 401 or 403. It is called on the network's loop, and may be `async def`.
+            when a server answers 401 or 403. It is called on the network's loop, and may be `async def`. Another origin
+            that a URL is redirected to does not get them.
         session: Further arguments of `aiohttp.ClientSession`.
     """
 
@@ -80,16 +89,24 @@ class HttpStorage(Storage):
             return Answer(FileInfo(size, ""), _nothing(), offset)
         if response.status != 206:
             return self._whole(response, url)
-        if size is None or begin is None or self._coding(response, url):
+        if size is None or begin is None or self._coding(response, url) or has_parts(response.headers):
             return None
         if begin != offset:
             raise Trouble(f"the answer is for another range, which begins at byte {begin}")
         is_whole = begin == 0 and response.content_length == size
         check = check_of(response.headers, is_whole)
-        return Answer(FileInfo(size, tag_of(response.headers)), _Body(response), offset, check=check)
+        return Answer(
+            FileInfo(size, tag_of(response.headers)),
+            _Body(response),
+            offset,
+            check=check,
+            stop=range_stop(response.headers),
+        )
 
     def _whole(self, response: aiohttp.ClientResponse, url: str) -> Answer:
         check_status(response.status, response.headers, response.reason, url)
+        if response.status == 206:
+            raise RemoteError("the server gave a part of the content, where all was asked for", masked(url))
         coding = self._coding(response, url)
         info = FileInfo(None if coding else response.content_length, tag_of(response.headers))
         check = None if coding else check_of(response.headers, True)
@@ -118,7 +135,7 @@ class HttpStorage(Storage):
     async def _get(self, url: str, headers: dict[str, str]) -> aiohttp.ClientResponse:
         given = await self._all_headers()
         try:
-            response = await self._open_session().get(as_sent(url), headers={**given, **headers})
+            response = await send(self._open_session(), "GET", url, {**given, **headers}, given)
         except Exception as error:
             fault = fault_of(error, url)
         else:

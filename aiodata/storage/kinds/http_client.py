@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     import aiohttp
     import yarl
 
-__all__ = ["as_sent", "fault_of", "new_session"]
+__all__ = ["as_sent", "fault_of", "new_session", "send"]
 
 _AUTHORITY = re.compile(r"[^/?#]*")
 _SAFE = "!#$%&'()*+,/:;=?@[]~"
 """What a URL may have beside letters and digits (RFC 3986); anything else is quoted."""
+_HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
+"""Headers that say what is asked for, and not by whom."""
+_own: ContextVar[tuple[yarl.URL, frozenset[str]] | None] = ContextVar("_own", default=None)
+"""The origin that the user's headers are for, and the names of those that no other one may get."""
 
 
 def new_session(method: str, **arguments: Any) -> aiohttp.ClientSession:
@@ -43,7 +48,7 @@ def new_session(method: str, **arguments: Any) -> aiohttp.ClientSession:
         "requote_redirect_url": False,
     }
     settings = {**defaults, **arguments}
-    settings["middlewares"] = (*settings.get("middlewares", ()), _once)
+    settings["middlewares"] = (_at_home, *settings.get("middlewares", ()), _once)
     session: aiohttp.ClientSession = client.ClientSession(**settings)
     return session
 
@@ -54,6 +59,44 @@ def _is_told_by_environment() -> bool:
 
     netrc = os.environ.get("NETRC") or os.path.join(os.path.expanduser("~"), "_netrc" if os.name == "nt" else ".netrc")
     return bool(getproxies()) or os.path.exists(netrc)
+
+
+async def send(
+    session: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    own: Mapping[str, str],
+    body: bytes | None = None,
+) -> aiohttp.ClientResponse:
+    """Send a request, and follow where it is redirected to.
+
+    Args:
+        session: What sends it; see `new_session`.
+        method: Such as "GET".
+        url: What to ask for.
+        headers: All its headers.
+        own: Those among them that the user gave; they are sent to no other origin (scheme, host and port).
+        body: What is sent.
+    """
+    target = as_sent(url)
+    names = frozenset(name.lower() for name, value in own.items() if headers.get(name) == value) - _HARMLESS
+    token = _own.set((target.origin(), names))
+    try:
+        return await session.request(method, target, headers=headers, data=body)
+    finally:
+        _own.reset(token)
+
+
+async def _at_home(
+    request: aiohttp.ClientRequest, send: Callable[[Any], Awaitable[aiohttp.ClientResponse]]
+) -> aiohttp.ClientResponse:
+    """Take the user's headers from a request that a redirect has sent elsewhere; aiohttp keeps all but three."""
+    own = _own.get()
+    if own is not None and request.url.origin() != own[0]:
+        for name in own[1]:
+            request.headers.popall(name, None)
+    return await send(request)
 
 
 async def _once(
@@ -90,6 +133,7 @@ def as_sent(url: str) -> yarl.URL:
 def fault_of(error: Exception, url: str) -> Exception:
     """Give what an error of aiohttp's means; that is no cause of it, for its text may have secrets."""
     import aiohttp
+    from aiohttp.http_exceptions import HttpProcessingError
 
     if isinstance(error, Trouble | TimeoutError | RemoteError):
         return error
@@ -97,6 +141,8 @@ def fault_of(error: Exception, url: str) -> Exception:
         return RemoteError("there are too many redirects", masked(url))
     if isinstance(error, aiohttp.RedirectClientError):
         return RemoteError("it redirects to what is no URL that can be read", masked(url))
+    if isinstance(error, aiohttp.ClientResponseError) and isinstance(error.__cause__, HttpProcessingError):
+        return Trouble("the answer is no HTTP")  # what came may be anything, such as the request with its secrets
     said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     first = masked_text(said.partition("\n")[0].rstrip(":"))  # what follows are bytes that came
     if isinstance(error, aiohttp.ClientPayloadError):

@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from aiodata.errors import RemoteError
-from aiodata.storage.masking import masked
+from aiodata.storage.masking import masked, masked_text
 from aiodata.storage.transfer.healing import Trouble
 
-__all__ = ["REFUSED", "check_of", "check_status", "content_range", "retry_after", "tag_of"]
+__all__ = ["REFUSED", "check_of", "check_status", "content_range", "has_parts", "range_stop", "retry_after", "tag_of"]
 
 _Wanted: TypeAlias = tuple[Any, bytes]
 """What computes a checksum, and what it has to be."""
@@ -38,7 +38,7 @@ def check_status(status: int, headers: Mapping[str, str], reason: str | None, ur
     """
     if status in (200, 206):
         return
-    text = f"{status} {reason or ''}".strip()
+    text = masked_text(f"{status} {reason or ''}".strip())
     if status in MAY_PASS:
         raise Trouble(f"the server answered {text}", retry_after(headers))
     if status in (404, 410):
@@ -73,6 +73,17 @@ def content_range(headers: Mapping[str, str]) -> tuple[int | None, int | None]:
         return None, None
     begin, _, size = found.groups()
     return None if begin is None else int(begin), None if size == "*" else int(size)
+
+
+def range_stop(headers: Mapping[str, str]) -> int | None:
+    """Give the byte behind the last one of an answer's range; None if it is not told."""
+    found = _RANGE.fullmatch(headers.get("Content-Range", ""))
+    return None if found is None or found[2] is None else int(found[2]) + 1
+
+
+def has_parts(headers: Mapping[str, str]) -> bool:
+    """Tell whether an answer is of several ranges, each behind headers of its own."""
+    return headers.get("Content-Type", "").strip().lower().startswith("multipart/byteranges")
 
 
 def tag_of(headers: Mapping[str, str]) -> str:

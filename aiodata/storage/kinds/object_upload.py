@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from aiodata.errors import RemoteError
 from aiodata.storage.masking import masked
@@ -14,27 +16,61 @@ from aiodata.storage.transfer.healing import (
     MAX_ATTEMPTS,
     MAX_WAIT_SECONDS,
     Trouble,
+    sending_seconds,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["ObjectUpload", "Store", "part_retries", "part_timeout"]
+    from aiodata.options import StorageOptions
+
+__all__ = ["ObjectUpload", "Repeats", "Store"]
 
 PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 4
-part_timeout = timedelta(seconds=120)
-"""How long one attempt to send a part may take."""
+LEAST_WAIT_SECONDS = 0.001  # obstore does not take 0
+_ABORT = re.compile(r"performing DELETE\b")
+_RETRIES = re.compile(r"\bafter (\d+) retr")
+logger = logging.getLogger("aiodata")
 
 
-def part_retries() -> dict[str, Any]:
-    """Give how obstore repeats parts: as aiodata does with what it reads, by default."""
-    first, longest = timedelta(seconds=FIRST_WAIT_SECONDS), timedelta(seconds=MAX_WAIT_SECONDS)
-    return {
-        "max_retries": MAX_ATTEMPTS - 1,
-        "retry_timeout": timedelta(seconds=GIVE_UP_SECONDS),
-        "backoff": {"init_backoff": first, "max_backoff": longest, "base": 2},
-    }
+class Repeats(NamedTuple):
+    """How obstore repeats what sends parts: as aiodata does with what it sends by itself."""
+
+    timeout: timedelta
+    """How long one attempt may take."""
+    max_attempts: int
+    first: timedelta
+    longest: timedelta
+    give_up: timedelta
+
+    @classmethod
+    def of(cls, options: StorageOptions) -> Repeats:
+        """Give what the limits mean for parts."""
+        first, longest, give_up = (
+            default if given is None else given
+            for given, default in (
+                (options.first_wait_seconds, FIRST_WAIT_SECONDS),
+                (options.max_wait_seconds, MAX_WAIT_SECONDS),
+                (options.give_up_seconds, GIVE_UP_SECONDS),
+            )
+        )
+        first = max(first, LEAST_WAIT_SECONDS)
+        return cls(
+            timedelta(seconds=sending_seconds(options, PART_BYTES)),
+            options.max_attempts or MAX_ATTEMPTS,
+            timedelta(seconds=first),
+            timedelta(seconds=max(first, longest)),
+            timedelta(seconds=give_up),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Give that for a store of obstore's."""
+        return {
+            "max_retries": self.max_attempts - 1,
+            "retry_timeout": self.give_up,
+            "backoff": {"init_backoff": self.first, "max_backoff": self.longest, "base": 2},
+        }
 
 
 class Store:
@@ -56,17 +92,19 @@ class ObjectUpload:
 
     Args:
         put: `obstore.put_async`.
-        store: Gives the store, one that repeats requests by itself or one that does not, and the key.
+        store: Gives the store, one that repeats requests by itself if it is told how, and the key.
         url: The object.
         refused: Raises what an error of the store's means.
+        options: The limits.
     """
 
     def __init__(
         self,
         put: Callable[..., asyncio.Future[Any]],
-        store: Callable[[bool], Awaitable[tuple[Store, str]]],
+        store: Callable[[Repeats | None], Awaitable[tuple[Store, str]]],
         url: str,
         refused: Callable[[Exception, str, Store], NoReturn],
+        options: StorageOptions,
     ) -> None:
         self._put = put
         self._store = store
@@ -74,6 +112,10 @@ class ObjectUpload:
         """That which the parts go to."""
         self._url = url
         self._refused = refused
+        self._options = options
+        self._repeats = Repeats.of(options)
+        self._size = 0
+        """Bytes that have been handed over to be sent in parts."""
         self._held = bytearray()
         self._parts = _Parts()
         self._sending: asyncio.Future[Any] | None = None
@@ -93,15 +135,19 @@ class ObjectUpload:
     async def commit(self) -> None:
         """Put it in its place."""
         if self._sending is None:
-            store, key = await self._store(False)
+            store, key = await self._store(None)
+            seconds = sending_seconds(self._options, len(self._held))
             try:
-                await self._put(store.it, key, bytes(self._held), use_multipart=False)
+                async with asyncio.timeout(seconds) as limit:
+                    await self._put(store.it, key, bytes(self._held), use_multipart=False)
             except Exception as error:
+                if limit.expired():
+                    raise Trouble(f"there was no answer for {seconds:g} s") from None
                 self._refused(error, self._url, store)
             return
         await self._send(bytes(self._held))
         await self._send(StopAsyncIteration())
-        await asyncio.wait([self._sending])
+        await self._wait([self._sending])
         self._result()
 
     async def discard(self) -> None:
@@ -121,7 +167,7 @@ class ObjectUpload:
 
     async def _begin(self) -> None:
         """Have the store take parts."""
-        store, key = await self._store(True)
+        store, key = await self._store(self._repeats)
         self._used = store
         self._sending = self._put(store.it, key, self._parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
 
@@ -130,22 +176,45 @@ class ObjectUpload:
         assert self._sending is not None
         handing = asyncio.ensure_future(self._parts.put(part))
         try:
-            await asyncio.wait([handing, self._sending], return_when=asyncio.FIRST_COMPLETED)
+            await self._wait([handing, self._sending])
         finally:
             handing.cancel()
         if self._sending.done():
             self._result()
+        elif isinstance(part, bytes):
+            self._size += len(part)
+
+    async def _wait(self, waiting: list[asyncio.Future[Any]]) -> None:
+        """Wait for one of these, as long as a part may take with all that is repeated.
+
+        Raises:
+            RemoteError: It takes longer: obstore has failed by then, and fails to give the upload up.
+        """
+        seconds = (self._repeats.timeout + self._repeats.give_up).total_seconds()
+        done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise RemoteError(f"no part could be sent for {seconds:g} s", masked(self._url), self._size)
 
     def _result(self) -> None:
-        """Raise what has ended the sending, if it has failed; it cannot be repeated from here."""
+        """Raise what has ended the sending, if it has failed; it cannot be repeated from here.
+
+        obstore gives up by itself what has failed. If that fails as well, its error is of that, and the first is lost.
+        """
         assert self._sending is not None
         assert self._used is not None
         error = self._sending.exception()
         if isinstance(error, Exception):
             try:
                 self._refused(error, self._url, self._used)
-            except Trouble as trouble:
-                raise RemoteError(trouble.message, masked(self._url)) from None
+            except (Trouble, RemoteError) as found:
+                text, message = str(error), found.message
+                retries = _RETRIES.search(text)
+                attempts = int(retries[1]) + 1 if retries else 1
+                if _ABORT.search(text):
+                    attempts = 1
+                    logger.warning("%s: parts of an upload may be left: %s", masked(self._url), message)
+                    message = "a part could not be sent, nor the upload be given up after that"
+                raise RemoteError(message, masked(self._url), self._size, attempts) from None
 
 
 class _GivenUp(Exception):

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from aiodata.extras import load
 from aiodata.storage.kinds.object_faults import LACKS_PERMISSION, code_of, fault, status_of
 from aiodata.storage.kinds.object_settings import Login, client_settings, parted
-from aiodata.storage.kinds.object_upload import ObjectUpload, Store, part_retries, part_timeout
+from aiodata.storage.kinds.object_upload import ObjectUpload, Repeats, Store
 from aiodata.storage.masking import MASK, masked
 from aiodata.storage.protocol import Answer, FileInfo, Storage, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+
+    from aiodata.options import StorageOptions
 
     Urls = list[str]  # `list` is a method in the class
 
@@ -56,8 +58,10 @@ class ObjectStorage(Storage):
     wildcards, else all below the folder that the first wildcard is in.
 
     A new object of up to 8 MiB is sent at once, a larger one in parts of 8 MiB, four of them at once, so that it takes
-    up to 64 MiB of memory, and may have 80 GB. Parts are repeated by obstore, which neither logs nor counts that. What
-    a killed process leaves of an upload is not seen; a lifecycle rule of the bucket should remove it.
+    up to 64 MiB of memory, and may have 80 GB. Parts are repeated by obstore within the limits of `StorageOptions`, but
+    neither logged nor counted. obstore does not show how far it is, so a request that sends a part may take five times
+    `idle_seconds`, a smaller one less: what is slower than 2 MiB in `idle_seconds` is taken for silent. What a killed
+    process leaves of an upload is not seen; a lifecycle rule of the bucket should remove it.
 
     Args:
         credential_provider: Gives credentials when they are needed, and anew when they have run out or are refused, as
@@ -84,8 +88,8 @@ class ObjectStorage(Storage):
         self._login = Login(credential_provider, config)
         self._client = dict(client_options or {})
         self._config = config
-        self._stores: dict[tuple[str, bool], Store] = {}
-        """Stores by the beginnings of URLs, and by whether they repeat requests by themselves."""
+        self._stores: dict[tuple[str, Repeats | None], Store] = {}
+        """Stores by the beginnings of URLs, and by how they repeat requests by themselves."""
         self._piece_bytes = PIECE_BYTES
         self._making = asyncio.Lock()
         self._refusals = 0
@@ -164,10 +168,10 @@ class ObjectStorage(Storage):
 
         return [*compress(urls, await asyncio.gather(*map(is_file, urls)))]
 
-    async def create(self, url: str) -> Upload:
+    async def create(self, url: str, options: StorageOptions) -> Upload:
         """Begin a new object."""
         parted(url)
-        return ObjectUpload(self._obstore.put_async, partial(self._store, url), url, self._fail)
+        return ObjectUpload(self._obstore.put_async, partial(self._store, url), url, self._fail, options)
 
     async def delete(self, url: str) -> None:
         """Remove an object; one that is not there is no error."""
@@ -192,12 +196,12 @@ class ObjectStorage(Storage):
             store.it = None
         self._stores.clear()
 
-    async def _store(self, url: str, repeats: bool = False) -> tuple[Store, str]:
+    async def _store(self, url: str, repeats: Repeats | None = None) -> tuple[Store, str]:
         """Give the store of a URL, and the key.
 
         Args:
             url: The object.
-            repeats: Whether the store repeats requests by itself.
+            repeats: How the store repeats requests by itself; None if it does not.
         """
         start, key = parted(url)
         if (start, repeats) not in self._stores:
@@ -206,7 +210,7 @@ class ObjectStorage(Storage):
                     self._stores[start, repeats] = await self._new_store(start, repeats)
         return self._stores[start, repeats], key
 
-    async def _new_store(self, start: str, repeats: bool) -> Store:
+    async def _new_store(self, start: str, repeats: Repeats | None) -> Store:
         global _used_by
         config, arguments = await self._login.settings(start)
         if _used_by not in (None, os.getpid()):
@@ -217,8 +221,8 @@ class ObjectStorage(Storage):
         _used_by = os.getpid()
         if start.startswith("s3"):
             config["disable_bulk_delete"] = True  # objects are removed one by one, whose errors are plain ones
-        arguments["client_options"] = client_settings(self._config, self._client, part_timeout if repeats else None)
-        arguments["retry_config"] = part_retries() if repeats else {"max_retries": 0}
+        arguments["client_options"] = client_settings(self._config, self._client, repeats.timeout if repeats else None)
+        arguments["retry_config"] = repeats.settings() if repeats else {"max_retries": 0}
         try:
             return Store(self._from_url(start.removesuffix("/"), config={**config, **self._config}, **arguments))
         except Exception as error:

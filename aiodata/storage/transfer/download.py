@@ -203,16 +203,22 @@ class Download:
         await ask(self._storage, self._url, request, self._options, self._counters, lambda: chunk.at)
 
     async def _request(self, chunk: Chunk) -> None:
-        """Make one request for what is missing of a chunk.
+        """Ask for what is missing of a chunk, in several requests if the server gives less than it is asked for.
 
         Raises:
-            OSError, Trouble: It failed, or brought less.
+            OSError, Trouble: One failed, or brought less than it had said.
         """
+        while await self._request_once(chunk):
+            pass
+
+    async def _request_once(self, chunk: Chunk) -> bool:
+        """Make one request; tell whether it has brought all that its answer was of, and that was less than wanted."""
         length = None if chunk.end is None else chunk.end - chunk.at
         if length == 0:
-            return  # what came last was all of it
+            return False  # what came last was all of it
         async with turn(self._limits, self._storage, self._url, self._options, self._counters) as asking:
             answer = await in_time(self._storage.open(self._url, chunk.at, length), self._options, "an answer")
+            begin = chunk.at
             try:
                 self._learn(chunk, answer)
                 if chunk.end is None:
@@ -223,7 +229,10 @@ class Download:
                 await close_pieces(answer)
         size = self.info.size if answer.info.size is None and self.info is not None else answer.info.size
         if size is not None and chunk.at < (size if chunk.end is None else min(size, chunk.end)):
+            if begin < chunk.at == answer.stop:
+                return True
             raise Trouble("the answer ended before it was complete")
+        return False
 
     def _learn(self, chunk: Chunk, answer: Answer) -> None:
         """Compare an answer with those before, and let the first one say how the file can be read."""
@@ -234,6 +243,8 @@ class Download:
                 self.has_ranges = False
                 if not chunk.is_apart and (info.size is None or info.size - chunk.at > self._step):
                     chunk.end = None
+        elif self.info.tag and not info.tag and (answer.is_range or info.size is not None) and info.size != chunk.at:
+            raise Trouble("the server does not say any more whether this is the same file")
         elif (info.tag and self.info.tag and info.tag != self.info.tag) or (
             None not in (info.size, self.info.size) and info.size != self.info.size
         ):

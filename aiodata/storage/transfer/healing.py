@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from aiodata.engine.statistics import Counters
     from aiodata.options import StorageOptions
 
-__all__ = ["Healing", "Trouble", "idle_seconds"]
+__all__ = ["Healing", "Trouble", "idle_seconds", "sending_seconds"]
 
 MAX_ATTEMPTS = 10
 FIRST_WAIT_SECONDS = 0.2
 MAX_WAIT_SECONDS = 10.0
 GIVE_UP_SECONDS = 120.0
 IDLE_SECONDS = 30.0
+SENT_BYTES = 2 * 1024 * 1024
+"""Bytes that are sent in `idle_seconds`, at least, by what does not show how far it is."""
 logger = logging.getLogger("aiodata")
 _chance = random.SystemRandom()  # forks of a process would all choose alike by another one
 
@@ -42,6 +44,14 @@ class Trouble(Exception):
 def idle_seconds(options: StorageOptions) -> float:
     """Give how long a request may be silent."""
     return IDLE_SECONDS if options.idle_seconds is None else options.idle_seconds
+
+
+def sending_seconds(options: StorageOptions, size: int) -> float:
+    """Give how long a request may take that sends so many bytes, and does not show how far it is.
+
+    It may be silent, and as slow as 2 MiB in `idle_seconds`.
+    """
+    return idle_seconds(options) * (1 + size / SENT_BYTES)
 
 
 class Healing:
@@ -94,6 +104,8 @@ class Healing:
         if self._attempts >= self._max_attempts or seconds > left:
             if hint is not None and hint > left:
                 cause += f", and asks to wait {hint:g} s"
+            if self._attempts < self._max_attempts:
+                cause += f"; give_up_seconds, {self._patience:g}, leave no time for another attempt"
             # The cause's own frames, which have what came in vain, would be held as long as the error is.
             raise RemoteError(cause, self._url, offset, self._attempts, self._unit) from error.with_traceback(None)
         self._counters.retries += 1

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from aiodata.storage.transfer.mailbox import Call, Mailbox, mailbox_of
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
+    from aiodata.engine.interrupts import Interrupts
     from aiodata.engine.run import Run
     from aiodata.storage.protocol import Storage
 
@@ -74,7 +75,7 @@ class Network:
         self._loop = asyncio.new_event_loop()
         self._mailbox = Mailbox(self._loop)
         self._process = os.getpid()
-        self._is_ended = False
+        self._is_ended = self._is_late = False
         self._threads: set[threading.Thread] = set()
         self._pool = ThreadPoolExecutor(THREADS, "aiodata-network", initializer=self._join)
         self._loop.set_default_executor(self._pool)
@@ -120,8 +121,16 @@ class Network:
         self._check(work)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the network's loop while this thread waits; Ctrl-C ends it."""
+    def wait(self, work: Coroutine[Any, Any, R], interrupts: Interrupts | None = None) -> R:
+        """Run a coroutine on the network's loop while this thread waits; Ctrl-C ends it.
+
+        Args:
+            work: The coroutine.
+            interrupts: What may end it, too.
+
+        Raises:
+            EndedEarlyError: They have.
+        """
         if self.is_thread(threading.current_thread()):
             work.close()
             raise RuntimeError(
@@ -129,7 +138,14 @@ class Network:
             )
         future = self.submit(work)
         try:
-            return result_of(future)
+            if interrupts is None:
+                return result_of(future)
+            with interrupts.during(future.cancel):
+                return result_of(future)
+        except CancelledError:
+            if interrupts is None:
+                raise
+            raise EndedEarlyError("the pipeline was closed while a function of it waited for the network") from None
         finally:
             future.cancel()
             del future  # else it, its error and this frame, which the error's traceback holds, would be a cycle
@@ -167,8 +183,9 @@ class Network:
             asyncio.set_event_loop(None)
             self._loop.close()
 
-    def end(self) -> None:
+    def end(self, is_late: bool = False) -> None:
         """Close all connections and end the thread, which is waited for."""
+        self._is_late = is_late  # the interpreter is ending: storages that need new threads to close get none any more
         deadline = monotonic() + CLOSE_SECONDS
         with contextlib.suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._end()))
@@ -186,7 +203,7 @@ class Network:
             await asyncio.wait(closing, timeout=CLOSE_SECONDS)
             await end_tasks(closing)
             for closed in closing:
-                if closed.done() and not closed.cancelled() and (error := closed.exception()) is not None:
+                if closed.done() and not closed.cancelled() and (error := closed.exception()) and not self._is_late:
                     logger.error("an error while closing connections: %r", error)
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -273,7 +290,7 @@ def _end_all() -> None:
     with _lock:
         network, _network = _network, None
     if network is not None:
-        network.end()
+        network.end(is_late=True)
 
 
 atexit.register(_end_all)

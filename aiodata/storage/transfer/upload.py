@@ -197,7 +197,7 @@ class _Transfer:
 
     async def _written(self, data: bytes) -> None:
         if self._upload is None:
-            self._upload = await self._asked(lambda: self._network.storage(self._url).create(self._url))
+            self._upload = await self._asked(lambda: self._network.storage(self._url).create(self._url, self._options))
         if data:
             upload = self._upload
             await self._asked(lambda: upload.write(data))
