@@ -27,7 +27,8 @@ PIECE_BYTES = 1 << 30
 def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
     """Read a whole file.
 
-    Trouble of a network is waited out as in a pipeline. Connections are there for the next file only while another one
+    For many files at once use `aread_file`, which needs no thread for each. Trouble of a network is waited out as in a
+    pipeline. Connections are there for the next file only while another one
     is being read, or a pipeline is open that has listed or read URLs. Memory: the file, twice for a moment where it is
     remote.
 

@@ -43,9 +43,10 @@ class Answer:
         info: The file.
         pieces: The bytes, as they come. It is closed by whoever reads it if it has `aclose`.
         offset: Where in the file they begin: at the byte that was asked for, or before it.
-        is_range: Whether they end where it was asked for. What does not know ranges of bytes gives all of the file.
-        check: Called with each piece, and at the end with b"": raises `Trouble` there if they are damaged. None if
-            nothing tells.
+        is_range: True if this is only what was asked for. False if it is the file from `offset` to its end, because the
+            server cannot give parts; the reader drops what it does not need then, and reads nothing ahead.
+        check: A function that compares a checksum, if the server sends one. It is called with each piece in order and
+            then once with b"" for the end; it raises `Trouble` if the bytes are damaged, and they are asked for again.
         stop: The byte behind the last one that the answer says it has, which may be before what was asked for; None
             where it does not say.
     """
@@ -79,7 +80,7 @@ class Upload(Protocol):
 
 
 class Storage(ABC):
-    """A kind of remote storage.
+    r"""A kind of remote storage.
 
     Its methods are called on one event loop, a private one of aiodata's, many at once, and each may be cancelled at any
     time: whatever it has begun has to end then. They raise
@@ -89,6 +90,27 @@ class Storage(ABC):
       came. So no method has to repeat anything itself.
 
     URLs in messages should be `masked`.
+
+    Only `open` has to be there. Without `info` a file is looked up by asking for its first byte. Without `list`
+    patterns are an `io.UnsupportedOperation`, and a URL without wildcards is looked up by `info`. Without `create`
+    nothing can be written, and without `delete` what a save replaces is left there. Without `renew` a refusal is final,
+    without `host` what is between `://` and the next `/` counts as one host, and without `aclose` nothing is closed.
+
+    >>> from functools import partial
+    >>> from aiodata import TextLineDataset, storage
+    >>> class Shelf(storage.Storage):
+    ...     def __init__(self, files):
+    ...         self.files = files
+    ...     async def open(self, url, offset, length):
+    ...         if url not in self.files:
+    ...             raise FileNotFoundError(2, "there is no such file", storage.masked(url))
+    ...         data = self.files[url]
+    ...         async def pieces():
+    ...             yield data[offset:] if length is None else data[offset : offset + length]
+    ...         return storage.Answer(storage.FileInfo(len(data)), pieces(), offset)
+    >>> storage.register("shelf", partial(Shelf, {"shelf://a.txt": b"one\ntwo"}))
+    >>> list(TextLineDataset("shelf://a.txt"))
+    [b'one', b'two']
     """
 
     @abstractmethod
@@ -114,6 +136,11 @@ class Storage(ABC):
         Args:
             pattern: As `tf.io.gfile.glob` takes it: `*`, `?` and `[...]` do not cross a `/`.
         """
+        if not any(wildcard in pattern for wildcard in "*?["):
+            with suppress(FileNotFoundError):
+                await self.info(pattern)
+                return [pattern]
+            return []
         raise io.UnsupportedOperation(f"{masked(pattern)}: files of this kind cannot be listed")
 
     async def create(self, url: str, options: StorageOptions) -> Upload:

@@ -99,7 +99,7 @@ def new_storage(url: str, known: dict[Any, Storage]) -> Storage:
 
 
 def _made(prefix: str, make: Callable[[], Storage]) -> Storage:
-    from aiodata.storage.protocol import Storage  # local files do without it
+    from aiodata.storage import Storage  # as users have it
 
     storage: object = make()
     if not isinstance(storage, Storage):

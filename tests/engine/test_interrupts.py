@@ -9,6 +9,7 @@ import pytest
 
 from aiodata import Dataset
 from aiodata.engine.interrupts import Interrupts, of_this_thread
+from aiodata.errors import EndedEarlyError
 
 
 def test_only_calls_that_are_under_way_are_interrupted() -> None:
@@ -80,6 +81,7 @@ def test_a_thread_belongs_to_the_run_that_it_works_for() -> None:
 
 @pytest.mark.parametrize("how", [{"num_parallel_calls": 2}, {"timeout_seconds": 60.0}])
 def test_the_threads_of_a_pipeline_are_woken_when_it_is_closed(how: dict[str, Any]) -> None:
+    waiting = threading.Event()
 
     def wait(element: Any) -> Any:
         interrupts, woken = of_this_thread(), threading.Event()
@@ -89,7 +91,7 @@ def test_the_threads_of_a_pipeline_are_woken_when_it_is_closed(how: dict[str, An
             assert woken.wait(10)
         return element
 
-    iterator = Dataset.range(8).map(wait, **how).prefetch(1).iterate()
+    iterator = Dataset.range(8).map(wait, **how).iterate()
 
     def close() -> None:
         waiting.wait(10)
@@ -97,6 +99,7 @@ def test_the_threads_of_a_pipeline_are_woken_when_it_is_closed(how: dict[str, An
 
     closing = threading.Thread(target=close)
     closing.start()
-    next(iterator, None)
+    with pytest.raises(EndedEarlyError):
+        next(iterator)
     closing.join(10)
     assert not closing.is_alive()

@@ -407,10 +407,22 @@ class ReadTimeout(Exception):
     """Named as a client of networks would."""
 
 
+def missing(cause: Exception) -> Exception:
+    """Give what a file system says that calls everything that fails a missing file."""
+    error = FileNotFoundError("http://host/a")
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
         (FileNotFoundError("a"), FileNotFoundError),
+        (missing(KeyError("a")), FileNotFoundError),
+        (missing(HubError(Response(404))), FileNotFoundError),
+        (missing(HubError(Response(429))), Trouble),
+        (missing(HubError(Response(403))), PermissionError),
+        (missing(ConnectionRefusedError()), ConnectionRefusedError),
         (PermissionError(13, "no"), PermissionError),
         (HubError(Response(404)), FileNotFoundError),
         (HubError(Response(403)), PermissionError),
@@ -451,3 +463,17 @@ def test_the_server_s_wait_is_kept() -> None:
 )
 def test_tags(details: dict[str, Any], tag: str) -> None:
     assert tag_of(details) == tag
+
+
+@pytest.mark.parametrize("kind", ["simplecache", "blockcache"])
+def test_a_web_server_behind_a_cache_that_fails_for_a_while(kind: str) -> None:
+    pytest.importorskip("aiohttp")
+    from tests.servers.http import HttpServer
+    from tests.servers.http_faults import Status
+
+    with HttpServer() as server:
+        server.files["/a.txt"] = b"one\n"
+        server.script("/a.txt", [Status(503)] * 4)
+        assert read(f"{kind}::{server.url}/a.txt", first_wait_seconds=0.01, max_wait_seconds=0.01) == b"one\n"
+    with pytest.raises((RemoteError, ConnectionError)):
+        read(f"{kind}::{server.url}/b.txt", first_wait_seconds=0.01, max_wait_seconds=0.01, max_attempts=2)

@@ -136,3 +136,12 @@ def test_a_local_file_by_a_registered_scheme(tmp_path: Path) -> None:
     with registered("mine", lambda: FolderStorage(tmp_path)):
         assert list(aiodata.TextLineDataset("mine://a.txt")) == [b"one", b"two"]
         assert aiodata.read_file("MINE://a.txt") == b"one\ntwo\n"
+
+
+def test_what_gives_no_storage_is_refused_when_it_is_made() -> None:
+    wrong: Any = lambda: 3  # noqa: E731
+    known: dict[Any, Storage] = {}
+    with registered("mine", wrong):
+        with pytest.raises(TypeError, match="what is registered for 'mine://' must give a Storage, and gave 3"):
+            new_storage("mine://a", known)
+        assert known == {}

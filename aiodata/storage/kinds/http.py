@@ -44,10 +44,14 @@ class HttpStorage(Storage):
     of all of a file, Repr-Digest, Content-MD5 and x-goog-hash, if one answer has all of it. Proxies and logins come
     from the environment and from `.netrc`, as curl reads them.
 
+    A prefix that it is registered for is compared as text: one with a path before `..` in a URL is resolved, and a URL
+    with a login (`https://ann:pw@host/a`) needs a prefix that has it too.
+
     Args:
         headers: Headers for every request, such as Authorization; or a function that gives them, which is asked again
             when a server answers 401 or 403. It is called on the network's loop, and may be `async def`. Another origin
-            that a URL is redirected to does not get them.
+            that a URL is redirected to does not get them. They replace headers of the same name that this library
+            sends, such as Accept-Encoding.
         session: Further arguments of `aiohttp.ClientSession`.
     """
 
