@@ -472,7 +472,7 @@ def test_the_service_says_how_long_to_wait(server: BigQueryServer, caplog: pytes
     assert message.endswith("stream s0, row 0: RESOURCE_EXHAUSTED: slow down; attempt 2 of 10 follows in 0.25 s")
     server.script("s0", Fails("RESOURCE_EXHAUSTED", message="slow down", retry_seconds=3600))
     (error,) = outcomes(hurried(table(server)))
-    assert str(error).endswith("RESOURCE_EXHAUSTED: slow down, and asks to wait 3600 s")
+    assert "RESOURCE_EXHAUSTED: slow down, and asks to wait 3600 s; give_up_seconds (120) leaves" in str(error)
 
 
 def test_silence_is_an_end_but_length_is_not(server: BigQueryServer, caplog: pytest.LogCaptureFixture) -> None:

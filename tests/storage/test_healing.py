@@ -91,7 +91,7 @@ async def test_hints_are_the_least_that_is_waited(slept: Slept) -> None:
     assert 1.5 <= slept.waits[0] <= 3
     assert slept.waits[1:] == [50.0]
     assert last is not None
-    assert last.message == "c, and asks to wait 60 s; give_up_seconds, 100, leave no time for another attempt"
+    assert last.message == "c, and asks to wait 60 s; give_up_seconds (100) leaves no time for another attempt"
 
 
 @given(

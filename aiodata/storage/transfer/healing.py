@@ -105,7 +105,7 @@ class Healing:
             if hint is not None and hint > left:
                 cause += f", and asks to wait {hint:g} s"
             if self._attempts < self._max_attempts:
-                cause += f"; give_up_seconds, {self._patience:g}, leave no time for another attempt"
+                cause += f"; give_up_seconds ({self._patience:g}) leaves no time for another attempt"
             # The cause's own frames, which have what came in vain, would be held as long as the error is.
             raise RemoteError(cause, self._url, offset, self._attempts, self._unit) from error.with_traceback(None)
         self._counters.retries += 1
