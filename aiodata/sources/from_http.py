@@ -200,7 +200,8 @@ def _url(url: Any) -> str:
 def _spec(format: str, *names: Any) -> Any:
     from aiodata.formats.event_stream import ServerSentEvent
 
-    return ServerSentEvent(_OBJECT, _OBJECT, _OBJECT) if format == "events" else _OBJECT  # type: ignore[arg-type]
+    text: Any = _OBJECT
+    return ServerSentEvent(text, text, text) if format == "events" else text
 
 
 def _count(format: str, urls: int = 1) -> int:
