@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import Any
 
-from measuring import Row, interleaved, row_of
-from overhead import adrain, drain
+from benchmarks.measuring import Row, interleaved, row_of
+from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import Dataset
 

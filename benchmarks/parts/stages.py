@@ -18,8 +18,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import Row, interleaved, row_of
-from overhead import adrain, batches, called, drain, increment
+from benchmarks.measuring import Row, interleaved, row_of
+from benchmarks.parts.overhead import adrain, batches, called, drain, increment
 
 from aiodata import Dataset
 from aiodata.transforms.group_by_reducer import Reducer

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measuring import Row
+from benchmarks.measuring import Row
 
 TRIES = 9
 LIMIT_SECONDS = 0.15

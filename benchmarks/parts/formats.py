@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import Row, interleaved, ratios
-from overhead import drain
+from benchmarks.measuring import Row, interleaved, ratios
+from benchmarks.parts.overhead import drain
 
 import aiodata
 from aiodata import Dataset, image

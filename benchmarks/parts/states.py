@@ -14,9 +14,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from flights import BATCH, CYCLE, FILES, WINDOW, chain, parse
-from measuring import Row, interleaved, row_of
-from overhead import drain
+from benchmarks.parts.flights import BATCH, CYCLE, FILES, WINDOW, chain, parse
+from benchmarks.measuring import Row, interleaved, row_of
+from benchmarks.parts.overhead import drain
 
 from aiodata import CheckpointManager, Dataset, TextLineDataset
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from measuring import Row, interleaved, row_of, rows_of
+from benchmarks.measuring import Row, interleaved, row_of, rows_of
 
 from aiodata import Dataset
 

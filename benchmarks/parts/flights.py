@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Row, interleaved, row_of
-from overhead import adrain, drain
+from benchmarks.measuring import Row, interleaved, row_of
+from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import Dataset, TextLineDataset, decode_csv
 
-FILES = Path(__file__).parent.parent / "examples" / "data" / "flights"
+FILES = Path(__file__).parent.parent.parent / "examples" / "data" / "flights"
 CYCLE = 5
 WINDOW = 10_000
 BATCH = 32

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import numpy as np
-from measuring import Row, interleaved, rows_of
-from overhead import adrain, drain
+from benchmarks.measuring import Row, interleaved, rows_of
+from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import Dataset
 

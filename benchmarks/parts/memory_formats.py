@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Row
-from memory_use import resident
+from benchmarks.measuring import Row
+from benchmarks.parts.memory_use import resident
 
 BYTES = 2_000_000_000
 FILE_BYTES = 50_000_000

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measuring import Row
+from benchmarks.measuring import Row
 
 EPOCHS = 5
 _OWN = Path(__file__).parent
@@ -55,8 +55,8 @@ def _work(name: str) -> list[float]:
     if name == "numpy":
         import numpy  # noqa: F401 - its memory is what is measured
     else:
-        import flights
-        from overhead import drain
+        from benchmarks.parts import flights
+        from benchmarks.parts.overhead import drain
 
         dataset = flights.chain() if name == "chain" else _in_memory() if name == "stepped" else None
         for _ in range(EPOCHS):

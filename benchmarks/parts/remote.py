@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from measuring import Row, interleaved, row_of
+from benchmarks.measuring import Row, interleaved, row_of
 
 from aiodata import Dataset, FixedLengthRecordDataset, aread_file, storage
 from aiodata.storage.transfer.download import MEMORY_BYTES
@@ -123,7 +123,7 @@ async def _bare_obstore(address: str) -> None:
 
 if __name__ == "__main__":
     import aiohttp  # noqa: F401 - imported before memory is measured
-    from memory_use import resident
+    from benchmarks.parts.memory_use import resident
 
     before = resident()[0]
     asyncio.run(_interleaved(sys.argv[1:]))

@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import Row, interleaved, rows_of
-from overhead import adrain, drain
+from benchmarks.measuring import Row, interleaved, rows_of
+from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import TextLineDataset
 
-FLIGHTS = sorted((Path(__file__).parent.parent / "examples" / "data" / "flights").glob("*.csv"))
+FLIGHTS = sorted((Path(__file__).parent.parent.parent / "examples" / "data" / "flights").glob("*.csv"))
 BYTES = 20_000_000
 BATCH = 1000
 LIMIT = 2.0
