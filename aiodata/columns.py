@@ -191,14 +191,19 @@ def iterate(columns: Any) -> Iterator[Any]:
     {'x': np.float64(1.5), 'y': (b'a', None)}
     """
     rows = length(columns)
-    return iter(columns) if isinstance(columns, np.ndarray) else _rows(columns, rows)
+    return _elements(columns) if isinstance(columns, np.ndarray) else _rows(columns, rows)
+
+
+def _elements(column: Array) -> Iterator[Any]:
+    # A list's iterator takes a third of the time of an array's.
+    return iter(column.tolist() if column.dtype == object and column.ndim == 1 else column)
 
 
 def _rows(columns: Any, rows: int) -> Iterator[Any]:
     if columns is None:
         return repeat(None, rows)
     if not isinstance(columns, (dict, tuple)):
-        return iter(columns)
+        return _elements(columns)
     if not columns:  # zip of nothing would end at once
         return (
             map(tuple.__new__, repeat(type(columns), rows), repeat(()))

@@ -88,6 +88,7 @@ def applied(
     rows = block.rows()
     origin = block.origin
     done = 0
+    all_plain = PLAIN.issuperset
 
     def applying() -> Iterator[Any]:
         nonlocal done
@@ -100,7 +101,7 @@ def applied(
                     if result.__class__ is not plain:
                         if result.__class__ in PLAIN:
                             plain = result.__class__
-                        else:
+                        elif result.__class__ is not tuple or not all_plain(map(type, result)):
                             result = normalize(result)
                 except Exception as error:
                     failure = as_error(error)

@@ -48,7 +48,7 @@ async def _beside(
 ) -> AsyncGenerator[Block[Any], None]:
     counters = run.statistics.counters(label)
     channel = run.channel(Buffer(size, counters))
-    job = run.spawn(partial(fill, channel, blocks, counters), channel.end)
+    job = run.spawn(partial(fill, channel, blocks, counters, whole_blocks=True), channel.end)
     try:
         while (block := await channel.get()) is not None:
             yield block
@@ -122,7 +122,7 @@ class _Apart:
         counters = run.statistics.counters(self.label)
         child.on_private_loop = True
         hand_off = HandOff(Buffer(self.size, counters), blocking=child.stepped)
-        bridge = Bridge(child, partial(fill, hand_off, self.opened, counters), hand_off)
+        bridge = Bridge(child, partial(fill, hand_off, self.opened, counters, whole_blocks=True), hand_off)
         bridge.start()
         run.bridges.add(bridge)
         if not run.stepped:

@@ -135,7 +135,7 @@ class Block(Generic[T]):
         clean: There are no failures in `computed`; saves looking for them.
     """
 
-    __slots__ = ("_rows", "_taken", "columns", "computed", "length", "offset", "origin")
+    __slots__ = ("_rows", "_taken", "columns", "computed", "is_whole", "length", "offset", "origin")
 
     def __init__(
         self,
@@ -155,6 +155,8 @@ class Block(Generic[T]):
         self.computed = computed
         self._rows = rows
         self._taken = 0
+        self.is_whole = False
+        """Whether it was handed over as it came, computed, by a stage that reads ahead."""
         if computed is not None:
             self.length = len(computed)
             self._rows = iter(computed) if clean or Failure not in map(type, computed) else recorded(computed)
@@ -168,6 +170,11 @@ class Block(Generic[T]):
     def has_columns(self) -> bool:
         """Whether the body is columns."""
         return self._rows is None
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether all of its elements are in memory."""
+        return self._rows is None or self.computed is not None
 
     def rows(self) -> Iterator[T]:
         """Give the one-pass iterator over the elements; each call gives the same one."""
@@ -194,6 +201,7 @@ class Block(Generic[T]):
         block.computed = self.computed
         block._rows = self._rows
         block._taken = 0
+        block.is_whole = False
         return block
 
     def sliced(self, start: int, stop: int) -> Block[T]:

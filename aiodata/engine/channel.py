@@ -63,7 +63,7 @@ class Buffer:
         self._was_full = False
         self._size = 0
         self.in_hand = 0
-        """Elements of the portion that the reader took last."""
+        """Elements of the portion that the reader took last; one that came computed counts as one."""
         self.size = max(1, capacity)
 
     @property
@@ -89,6 +89,10 @@ class Buffer:
             self._was_full = True
             return 0
         return min(room, self.portion)
+
+    def give(self, portion: Block[Any]) -> None:
+        """Note that the reader takes a portion."""
+        self.in_hand = 1 if portion.is_whole else portion.length or 0
 
     def weigh(self, chunk: Block[Any]) -> None:
         """Look at the size of a chunk's elements, by its first one."""
@@ -126,15 +130,28 @@ class Writer(Protocol):
         """Say that nothing more comes, or that the writer failed."""
 
 
-async def fill(writer: Writer, blocks: AsyncIterator[Block[Any]], counters: Counters) -> None:
-    """Compute `blocks` ahead of the reader, a portion at a time; the body of a look-ahead's task."""
+async def fill(
+    writer: Writer, blocks: AsyncIterator[Block[Any]], counters: Counters, whole_blocks: bool = False
+) -> None:
+    """Compute `blocks` ahead of the reader, a portion at a time; the body of a look-ahead's task.
+
+    Args:
+        writer: Takes the portions.
+        blocks: The input.
+        counters: Statistics of the stage that reads ahead.
+        whole_blocks: Hand over blocks that come computed in one piece: they take up their memory in any case, and a
+            hand-over costs as much as computing many elements.
+    """
     async for block in blocks:
+        is_whole = whole_blocks and block.is_computed
         while True:
-            chunk = block.chunk(await writer.room(), CHUNK_SECONDS)
+            limit = await writer.room()
+            chunk = block.chunk(1 << 60) if is_whole else block.chunk(limit, CHUNK_SECONDS)
             if chunk is None:
                 break
             counters.blocks += 1
             counters.elements += chunk.length or 0
+            chunk.is_whole = is_whole
             if writer.buffer is not None:
                 writer.buffer.weigh(chunk)
             writer.put(chunk)
@@ -209,7 +226,7 @@ class Channel:
             return None
         assert item.length is not None
         self._waiting -= item.length
-        self.buffer.in_hand = item.length
+        self.buffer.give(item)
         self._wake_writer()
         return item
 

@@ -106,7 +106,7 @@ class HandOff:
                     self._items.popleft()
                     self._waiting -= item.length or 0
                     if self.buffer is not None:
-                        self.buffer.in_hand = item.length or 0
+                        self.buffer.give(item)
                 else:
                     self._reader = wake_reader
                     if self.buffer is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aiodata.formats.csv_blocks import decode_records
 from aiodata.formats.csv_columns import CsvColumns
 from aiodata.formats.csv_fields import TEXT, Column, FloatColumn, IntColumn
 
@@ -25,6 +26,8 @@ _WRAPS = {list, tuple}
 _KEPT = _FIXED | _WRAPS
 _MOST_COMPILED = 256
 _MOST_RECENT = 4
+_FEWEST = 100
+"""Fields from which on finding and converting them all at once takes less than one after the other."""
 
 
 def decode_csv(
@@ -80,10 +83,10 @@ def decode_csv(
     if isinstance(records, np.ndarray):
         if records.ndim == 0:
             return columns.decode_line(_text(records.item()))
-        decoded = columns.decode_lines(_texts(records.ravel().tolist()))
+        decoded = _decoded(columns, records.ravel().tolist())
         return decoded if records.ndim == 1 else tuple([values.reshape(records.shape) for values in decoded])
     if isinstance(records, (list, tuple)):
-        return columns.decode_lines(_texts(records))
+        return _decoded(columns, records)
     raise TypeError(f"records must be bytes, str, or a list or array of them, not {type(records).__name__}")
 
 
@@ -279,8 +282,11 @@ def _text(record: Any) -> str:
     raise TypeError(f"a record must be bytes or str, not {type(record).__name__}")
 
 
-def _texts(records: Sequence[Any]) -> list[str]:
-    """Return many records as `str`, quickly where all of them are `bytes`."""
+def _decoded(columns: CsvColumns, records: Sequence[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Decode many records, quickly where all of them are `bytes`."""
     if set(map(type, records)) == {bytes}:
-        return [record.decode("utf-8", "surrogateescape") for record in records]
-    return [_text(record) for record in records]
+        arrays = decode_records(columns, records) if len(records) * len(columns.columns) >= _FEWEST else None
+        if arrays is not None:
+            return arrays
+        return columns.decode_lines([record.decode("utf-8", "surrogateescape") for record in records])
+    return columns.decode_lines([_text(record) for record in records])

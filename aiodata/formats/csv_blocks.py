@@ -1,30 +1,105 @@
 """Blocks of whole CSV records to arrays, straight from their bytes.
 
-numpy finds the ends of all fields at once. Text is cut out there; numbers that are plain decimals are converted a whole
-column at a time, and only the other fields of a column one by one, as `decode_csv` does. Blocks in which a line's end
-is quoted, or a quote stands where it should not, are not for this way.
+numpy finds the ends of all fields at once. Text is cut out there; numbers that are plain decimals are converted
+together, whatever their columns, and only the other fields of a column one by one, as one record's are. Blocks in which
+a line's end is quoted, or a quote stands where it should not, are not for this way.
 """
 
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from aiodata.formats.csv_fields import TEXT
-from aiodata.formats.csv_numbers import LARGEST, LONGEST, MARGIN, eights, floats, integers
+from aiodata.formats.csv_numbers import LONGEST, MARGIN, NO_POINT, eights, long_decimals, short_decimals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from aiodata.formats.csv_columns import CsvColumns
     from aiodata.formats.csv_fields import Column
 
-__all__ = ["decode_block"]
+__all__ = ["NumberColumns", "decode_block", "decode_records"]
 
-_NEWLINE, _MINUS, _QUOTE = b'\n-"'
+_NEWLINE, _QUOTE = np.array(list(b'\n"'), np.uint8)[:, None]
 _PLAIN = frozenset("0123456789.-")
+_RUN = 8192
+"""Fields that are converted together: arrays of them stay in the processor's cache, and are no news to the system."""
+
+
+class NumberColumns:
+    """Those of a file's columns that hold numbers which are converted together, as arrays (k,).
+
+    Args:
+        columns: All columns.
+    """
+
+    __slots__ = ("are_floats", "at", "columns", "has_integers", "has_narrow", "highs", "lows")
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = [column for column in columns if column.dtype != TEXT and not _is_odd(column)]
+        self.at = np.array([column.index for column in self.columns], np.intp)
+        self.are_floats = np.array([column.dtype.kind == "f" for column in self.columns], bool)
+        self.has_integers = not self.are_floats.all()
+        limits = [_limits(column) for column in self.columns]
+        self.lows, self.highs = np.array(limits, np.float64).reshape(-1, 2).T
+        self.has_narrow = any(low > -(10**8) or high < 10**8 for low, high in limits)
+
+
+def _is_odd(column: Column) -> bool:
+    """Tell whether what looks like a number may be a missing one."""
+    return any(text and _PLAIN.issuperset(text) for text in column.missing)
+
+
+def _limits(column: Column) -> tuple[float, float]:
+    if column.dtype.kind == "f":
+        return -np.inf, np.inf
+    limits = np.iinfo(column.dtype)
+    return limits.min, limits.max
+
+
+class _Fields(NamedTuple):
+    """Where the fields of a block are.
+
+    Args:
+        padded: The text, behind a `MARGIN`; it begins with one character before the first field.
+        chars: The text, as numbers.
+        before: Places in the text of the character before each field, (records, fields).
+        ends: Places of the character behind each, likewise.
+        doubled: Whether some fields have doubled quotes.
+    """
+
+    padded: bytes
+    chars: npt.NDArray[np.uint8]
+    before: npt.NDArray[np.intp]
+    ends: npt.NDArray[np.intp]
+    doubled: bool
+
+    def cut(self, at: int, rows: Any = slice(None)) -> list[bytes]:
+        """Cut out the fields of a column, or those in some rows."""
+        padded = self.padded
+        starts = (self.before[rows, at] + (MARGIN + 1)).tolist()
+        ends = (self.ends[rows, at] + MARGIN).tolist()
+        fields = [padded[start:end] for start, end in zip(starts, ends, strict=True)]
+        return [field.replace(b'""', b'"') for field in fields] if self.doubled else fields
+
+
+def decode_records(columns: CsvColumns, records: Sequence[bytes]) -> tuple[npt.NDArray[Any], ...] | None:
+    """Decode records, of which each may have an end or none, as `decode_block` does; None too if one is bad."""
+    count = len(records)
+    data = b"\n".join([*records, b""])
+    if b"\r" in data or data.count(b"\n") != count:
+        data = b"\n".join([*[record.rstrip(b"\r\n") for record in records], b""])
+        if b"\r" in data or data.count(b"\n") != count:
+            return None
+    with suppress(ValueError, OverflowError):
+        return decode_block(columns, data)
+    return None
 
 
 def decode_block(columns: CsvColumns, data: bytes) -> tuple[npt.NDArray[Any], ...] | None:
@@ -45,45 +120,50 @@ def decode_block(columns: CsvColumns, data: bytes) -> tuple[npt.NDArray[Any], ..
         return None
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    padded = b"\0" * MARGIN + data
-    chars = np.frombuffer(padded, np.uint8)
-    newlines = chars == _NEWLINE
-    is_end = (chars == ord(columns.field_delim)) | newlines
-    ends = np.flatnonzero(is_end)
-    count = np.count_nonzero(newlines)
-    starts = None
-    doubled = False
-    if columns.quoting and b'"' in data:
-        is_end[MARGIN - 1] = True
-        quotes = np.flatnonzero(chars == _QUOTE)
-        if not _are_well_placed(quotes, chars, is_end):
-            return None
-        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]  # those outside quotes
-        starts = np.concatenate(([MARGIN], ends[:-1] + 1))
-        if np.any(ends - starts > csv.field_size_limit()):
-            return None  # that module refuses it
-    width, rest = divmod(len(ends), count)
-    if rest or not newlines[ends[width - 1 :: width]].all():
+    fields = _fields(columns, data)
+    if fields is None:
         return None
-    if starts is not None:
-        quoted = chars[starts] == _QUOTE
-        starts += quoted
-        ends -= quoted
-        doubled = len(quotes) != 2 * np.count_nonzero(quoted)
+    width = fields.ends.shape[1]
     if width < columns.width or (columns.exact and width > columns.width):
         raise ValueError
-    words = eights(padded)
-    arrays = []
-    for column in columns.columns:
-        at = column.index
-        if starts is not None:
-            begins = starts[at::width].copy()
-        elif at:
-            begins = ends[at - 1 :: width] + 1
-        else:
-            begins = np.concatenate(([MARGIN], ends[width - 1 : -1 : width] + 1))
-        arrays.append(_array(column, padded, chars, words, begins, ends[at::width].copy(), doubled))
-    return tuple(arrays)
+    numbers = columns.numbers
+    arrays = dict(zip(numbers.columns, _together(numbers, fields), strict=True)) if numbers.columns else {}
+    return tuple(
+        [
+            arrays[column] if column in arrays else _decoded(column, fields.cut(column.index))
+            for column in columns.columns
+        ]
+    )
+
+
+def _fields(columns: CsvColumns, data: bytes) -> _Fields | None:
+    """Find the fields of a block in which lines end with newlines; give None as `decode_block` does."""
+    padded = b"\0" * MARGIN + b"\n" + data
+    chars = np.frombuffer(padded, np.uint8, offset=MARGIN)
+    newlines = chars == _NEWLINE
+    is_end = chars == np.array(ord(columns.field_delim), np.uint8)
+    is_end |= newlines
+    (bounds,) = is_end.nonzero()
+    quotes = None
+    if columns.quoting and b'"' in data:
+        (quotes,) = (chars == _QUOTE).nonzero()
+        if not _are_well_placed(quotes, chars, is_end):
+            return None
+        bounds = bounds[np.searchsorted(quotes, bounds) % 2 == 0]  # those outside quotes
+        if np.any(np.diff(bounds) > csv.field_size_limit() + 1):
+            return None  # that module refuses it
+    count = data.count(b"\n")
+    width, rest = divmod(len(bounds) - 1, count)
+    if rest or np.count_nonzero(newlines[bounds[width::width]]) != count:
+        return None
+    before, ends = bounds[:-1], bounds[1:]
+    doubled = False
+    if quotes is not None:
+        quoted = chars[before + 1] == _QUOTE
+        before = before + quoted
+        ends = ends - quoted
+        doubled = len(quotes) != 2 * np.count_nonzero(quoted)
+    return _Fields(padded, chars, before.reshape(count, width), ends.reshape(count, width), doubled)
 
 
 def _are_well_placed(quotes: Any, chars: Any, is_end: Any) -> bool:
@@ -94,41 +174,58 @@ def _are_well_placed(quotes: Any, chars: Any, is_end: Any) -> bool:
     return bool(np.all(is_end[before] | (chars[before] == _QUOTE)) and np.all(is_end[after] | (chars[after] == _QUOTE)))
 
 
-def _array(
-    column: Column, padded: bytes, chars: Any, words: Any, starts: Any, ends: Any, doubled: bool
-) -> npt.NDArray[Any]:
-    """Convert one column's fields, which lie from `starts` to `ends`; raise as `decode_block` does."""
-    if column.dtype == TEXT or any(text and _PLAIN.issuperset(text) for text in column.missing):
-        return _decoded(column, padded, starts, ends, doubled)
-    lengths = ends - starts
-    negative = chars[starts] == _MINUS
-    if 2 * np.count_nonzero(lengths > LONGEST + negative) > len(lengths):
-        return _decoded(column, padded, starts, ends, doubled)
-    found: Any
-    if column.dtype.kind == "f":
-        found, plain = floats(words, negative, ends, lengths)
-    else:
-        found, plain = integers(words, negative, ends, lengths)
-        limits = np.iinfo(column.dtype)
-        plain &= (found >= max(limits.min, -LARGEST)) & (found <= min(limits.max, LARGEST))
-    with np.errstate(over="ignore", under="ignore"):
-        values: npt.NDArray[Any] = found.astype(column.dtype, copy=False)
-    if not plain.all():
-        default = column.missing[""]
-        if default is not None:
-            empty = lengths == 0
-            values[empty] = column.scalar(default)
-            plain |= empty
-        others = np.flatnonzero(~plain)
-        values[others] = _decoded(column, padded, starts[others], ends[others], doubled)
-    return values
+def _together(numbers: NumberColumns, fields: _Fields) -> list[npt.NDArray[Any]]:
+    """Convert the fields of number columns; raise as `decode_block` does."""
+    count, width = fields.ends.shape
+    words = eights(fields.padded)
+    arrays = [np.empty(count, column.dtype) for column in numbers.columns]
+    step = max(1, _RUN // len(arrays))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # values that mean nothing have any size
+        for begin in range(0, count, step):
+            rows = slice(begin, begin + step)
+            before, ends = fields.before[rows], fields.ends[rows]
+            if len(arrays) < width:
+                before, ends = before.take(numbers.at, 1), ends.take(numbers.at, 1)
+            values, flaws, places = short_decimals(fields.chars, words, before, ends)
+            if numbers.has_integers:
+                flaws[(places < NO_POINT) > numbers.are_floats] = 1
+            if numbers.has_narrow:
+                flaws[(values < numbers.lows) | (values > numbers.highs)] = 1
+            for array, found in zip(arrays, values.T, strict=True):
+                array[rows] = found
+            if np.count_nonzero(flaws):
+                for column, array, bad in zip(numbers.columns, arrays, flaws.T, strict=True):
+                    (others,) = bad.nonzero()
+                    if len(others):
+                        _mend(column, array, others + begin, fields, words)
+    return arrays
 
 
-def _decoded(column: Column, padded: bytes, starts: Any, ends: Any, doubled: bool) -> npt.NDArray[Any]:
-    """Convert fields one by one; `doubled` tells that some have doubled quotes."""
-    fields = [padded[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    if doubled:
-        fields = [field.replace(b'""', b'"') for field in fields]
+def _mend(column: Column, array: Any, rows: Any, fields: _Fields, words: Any) -> None:
+    """Convert those fields of a column that are missing, longer, or not plain."""
+    before, ends = fields.before[rows, column.index], fields.ends[rows, column.index]
+    default = column.missing[""]
+    is_left = ends - before > 1
+    if default is not None and not is_left.all():
+        array[rows[~is_left]] = column.scalar(default)
+        rows, before, ends = rows[is_left], before[is_left], ends[is_left]
+    if 2 * np.count_nonzero(ends - before > LONGEST + 2) <= len(rows):
+        values: Any
+        values, scales, plain = long_decimals(fields.chars, words, before, ends)
+        if column.dtype.kind == "f":
+            values = values / scales
+        else:
+            low, high = np.iinfo(column.dtype).min, np.iinfo(column.dtype).max
+            values = np.where(scales < 0, -values, values)
+            plain &= (abs(scales) == 1) & (values >= max(low, -(2**63))) & (values <= min(high, 2**63 - 1))
+        array[rows[plain]] = values[plain]
+        rows = rows[~plain]
+    if len(rows):
+        array[rows] = _decoded(column, fields.cut(column.index, rows))
+
+
+def _decoded(column: Column, fields: list[bytes]) -> npt.NDArray[Any]:
+    """Convert fields one by one."""
     missing = {_encoded(text): default for text, default in column.missing.items()}
     if column.dtype == TEXT:
         for text, default in missing.items():

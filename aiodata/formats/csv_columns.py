@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import DataError
+from aiodata.formats.csv_blocks import NumberColumns
 from aiodata.formats.csv_fields import TEXT
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ class CsvColumns:
     Lines and fields are `str`, decoded from UTF-8 with `surrogateescape`, so that any bytes come back as they were.
     """
 
-    __slots__ = ("_blanks", "_pick", "_scalars", "columns", "exact", "field_delim", "quoting", "width")
+    __slots__ = ("_blanks", "_pick", "_scalars", "columns", "exact", "field_delim", "numbers", "quoting", "width")
 
     def __init__(self, columns: tuple[Column, ...], width: int, exact: bool, field_delim: str, quoting: bool) -> None:
         self.columns = columns
+        self.numbers = NumberColumns(columns)
         self.width = width
         self.exact = exact
         self.field_delim = field_delim

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aiodata.dataset import Dataset
 from aiodata.engine.plan import Plan
 from aiodata.formats.compression import check_compression_type, check_text
@@ -116,13 +118,13 @@ class _Lines:
             stop = _cut(text, begin, end)
             lines = _split(text[begin:stop] if stop < end else text[begin:])
             lines.pop()  # what is behind the last end of a line
-            yield Cut(stop - begin, lines)
+            yield _cut_of(stop - begin, lines)
             begin = stop
 
     def finish(self) -> Iterator[Cut]:
         if self.held:
             text = self._text()
-            yield Cut(len(text), _split(text))
+            yield _cut_of(len(text), _split(text))
 
     def _text(self) -> bytes:
         """Give what is held, which is the first line at least."""
@@ -131,6 +133,10 @@ class _Lines:
             check_text(text, self.path)
             self.is_start = False
         return text
+
+
+def _cut_of(size: int, lines: list[bytes]) -> Cut:
+    return Cut(size, columns=np.array(lines, object), length=len(lines))
 
 
 def _cut(text: bytes, begin: int, end: int) -> int:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodata.engine.block import Block, resumable
 from aiodata.engine.position import Origin, cursor
-from aiodata.transforms._inputs import Inputs, Reader, saved_mark
+from aiodata.transforms._inputs import Inputs
+from aiodata.transforms._reader import saved_mark
+from aiodata.transforms._turns import alike, merged, scheduled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
+    from aiodata.transforms._reader import Reader
 
 __all__ = ["Cycle", "cycle"]
-
-PORTION = 4096
-"""Elements that are taken at a time from readers, at most."""
 
 _ListIterator: type[Any] = type(iter([]))
 
@@ -107,7 +107,7 @@ class Cycle:
                         failed.append(Block.failed(error, origin))
                     if failed:  # behind the handler, which would hold the error, and it this frame
                         yield failed.pop()
-                elif reader.rows is None:
+                elif reader.is_empty:
                     block = await anext(reader.blocks, None)
                     if block is None:
                         self.slots[self.turn] = None
@@ -151,7 +151,7 @@ class Cycle:
         if self.over:
             numbers = [number for number in numbers if slots[number] is not None]
             readers = [reader for reader in readers if reader is not None]
-        schedule = _schedule(readers, size, begun)
+        schedule = scheduled(readers, size, begun)
         if schedule is None:
             return None
         until, taken = schedule
@@ -159,23 +159,38 @@ class Cycle:
         marks = [None if each is None else (each.fixed, each.origin, each.offset) for each in slots]
         origin = self.origin_of(marks)
         origin.place = partial(_place_in_bulk, [marks[number] for number in numbers], size, begun)
-        rows: list[Any] = [None if reader is None else reader.rows for reader in readers]
+        columns = _columns(readers, taken, size, begun)
+        if columns is None:
+            block = self._in_rows(readers, taken, origin, until - begun)
+        else:
+            block = Block(origin, columns=columns, length=until - begun)
+        self.turn = numbers[until // size % len(numbers)]
+        self.left = size - until % size
+        return block
+
+    def _in_rows(
+        self, readers: Sequence[Reader | None], taken: Sequence[int], origin: Origin, length: int
+    ) -> Block[Any]:
+        """Give `length` elements of readers that take turns, the first of which has `left` elements left."""
+        size = self.block_length
+        rows: list[Any] = [
+            None if reader is None else reader.by_row() if count else reader.rows
+            for reader, count in zip(readers, taken, strict=True)
+        ]
         turns = chain.from_iterable(map(repeat, rows[1:] + rows[:1], repeat(size)))
-        elements = map(next, islice(chain(repeat(rows[0], self.left), endlessly(turns)), until - begun))
+        elements = map(next, islice(chain(repeat(rows[0], self.left), endlessly(turns)), length))
         computed = all(type(own) is _ListIterator for own, count in zip(rows, taken, strict=True) if count)
         block: Block[Any] = (
             # A list's iterator gives what has been computed, and no errors.
             Block(origin, computed=list(elements), clean=True)
             if computed
-            else Block(origin, rows=elements, length=until - begun)
+            else Block(origin, rows=elements, length=length)
         )
         for reader, count in zip(readers, taken, strict=True):
             if reader is not None and count:
                 reader.offset += count
                 if computed and reader.offset == reader.stop:
                     reader.rows = None
-        self.turn = numbers[until // size % len(numbers)]
-        self.left = size - until % size
         return block
 
     def in_turn(self) -> Block[Any]:
@@ -198,7 +213,7 @@ class Cycle:
                     return
                 self.pass_on()
                 continue
-            rows = reader.rows
+            rows = reader.by_row()
             if rows is None:
                 return
             try:
@@ -224,41 +239,17 @@ class Cycle:
             self.pass_on()
 
 
-def _schedule(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[int, list[int]] | None:
-    """Say how far readers get until it is the turn of one that has no element in hand, or for `PORTION` elements.
-
-    Args:
-        readers: The readers in turn, from the present one on; None for a dataset that has to be opened.
-        size: Elements in a turn.
-        begun: How many of them the present turn has had already.
-
-    Returns:
-        How many elements come until then, with those that the present turn has had, and how many each reader gives;
-        None if that is not known or nothing comes.
-    """
-    left = []
-    for reader in readers:
-        if reader is None or reader.rows is None:
-            left.append(0)
-        elif reader.stop is None:
-            return None
-        else:
-            left.append(reader.stop - reader.offset)
-    left[0] += begun
-    turns = left if size == 1 else [count // size for count in left]
-    rounds = min(turns)
-    number = turns.index(rounds)  # the first one that has so few
-    until = (rounds * len(left) + number) * size + left[number] % size
-    until = min(until, begun + PORTION)
-    if until == begun:
+def _columns(readers: Sequence[Reader | None], taken: Sequence[int], size: int, begun: int) -> Any:
+    """Take the columns that readers have in hand, merged; None, with nothing taken, if they have rows or do not fit."""
+    giving = [reader for reader, count in zip(readers, taken, strict=True) if count and reader is not None]
+    first = giving[0].columns
+    if first is None or not all(each.columns is not None and alike(first, each.columns) for each in giving):
         return None
-    rounds, rest = divmod(until, len(left) * size)
-    more, part = divmod(rest, size)
-    taken = [(rounds + 1) * size] * more + [rounds * size] * (len(left) - more)
-    if part:
-        taken[more] += part
-    taken[0] -= begun
-    return until, taken
+    parts = [
+        None if reader is None or not count else reader.take_columns(count)
+        for reader, count in zip(readers, taken, strict=True)
+    ]
+    return merged(parts, taken, size, begun)
 
 
 def _place_in_bulk(marks: Sequence[Any], size: int, begun: int, offset: int) -> str | None:

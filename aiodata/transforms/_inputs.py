@@ -10,92 +10,25 @@ from aiodata.engine.block import Failure
 from aiodata.engine.concurrent import Feed
 from aiodata.engine.draws import as_then
 from aiodata.engine.plan import plan_of, save_seeds, seed_owners
-from aiodata.engine.position import cursor, locate
+from aiodata.engine.position import locate
 from aiodata.errors import StateError
 from aiodata.functions import as_error, call
-from aiodata.transforms._made import check_made, stages_checksum, stages_of
+from aiodata.transforms._made import check_made, stages_of
+from aiodata.transforms._reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable
 
     from aiodata.engine.block import Block
-    from aiodata.engine.channel import Channel
     from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor, Origin
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
 
-__all__ = ["Inputs", "Reader", "saved_mark"]
+__all__ = ["Inputs", "Owners"]
 
 
-class Reader:
-    """One open dataset and how far it has been read.
-
-    Args:
-        outer: Origin and offset of the element that the dataset was made from.
-        blocks: The dataset's blocks.
-        start: Where it was opened.
-        seeds: The dataset's seed generators as they were before it was opened.
-        stages: The dataset's stages, by name and arguments.
-    """
-
-    __slots__ = (
-        "blocks",
-        "channel",
-        "fixed",
-        "inner",
-        "offset",
-        "origin",
-        "owners",
-        "rows",
-        "spot",
-        "stop",
-    )
-
-    def __init__(
-        self,
-        outer: tuple[Origin, int],
-        blocks: AsyncIterator[Block[Any]],
-        start: Cursor | None,
-        seeds: Any,
-        stages: tuple[str, ...],
-    ) -> None:
-        self.fixed = (outer, start, seeds, stages)
-        self.blocks = blocks
-        self.inner = blocks
-        """The dataset's own blocks, also where `blocks` are read ahead from them."""
-        self.owners: _Owners | None = None
-        self.channel: Channel | None = None
-        """What a task reads ahead into, if one does."""
-        self.origin: Origin | None = None
-        self.offset = 0
-        self.rows: Iterator[Any] | None = None
-        self.stop: int | None = None
-        """Offset behind the last of the rows, where it is known."""
-        self.spot: tuple[Origin | None, int] = (None, 0)
-
-    def take_in_hand(self, block: Block[Any]) -> None:
-        """Go on with a block's elements."""
-        self.origin = block.origin
-        self.offset = block.offset
-        self.stop = None if block.length is None else block.offset + block.length
-        self.rows = block.rows()
-
-    def mark(self) -> Any:
-        """Give what the reader's state is made of, frozen; it does not hold elements."""
-        return self.fixed, self.origin, self.offset
-
-
-def saved_mark(mark: Any) -> Any:
-    """Give a reader's mark as JSON."""
-    if mark is None:
-        return None
-    (outer, start, seeds, stages), origin, offset = mark
-    inner = start if origin is None else cursor(origin, offset)
-    return [cursor(*outer), inner, seeds, stages_checksum(stages)]
-
-
-class _Owners:
+class Owners:
     """The seed generators of a dataset that was opened; they are not kept alive by it.
 
     A dataset that the function has by a closure lives on when it has been read, and what it has drawn decides what it
@@ -138,7 +71,7 @@ class Inputs:
         self.number = 0
         self.failed = False
         """Whether the source has ended by an error of its own, which ends the run."""
-        self.owners: list[_Owners] = []
+        self.owners: list[Owners] = []
         self.reopened: list[tuple[Cursor, Plan]] = []
         """The datasets that were opened again from a saved state, with the cursors of their elements."""
 
@@ -169,12 +102,12 @@ class Inputs:
             reader.owners = self._note(plan, outer)
         return reader
 
-    def _note(self, plan: Plan, outer: tuple[Origin, int]) -> _Owners:
+    def _note(self, plan: Plan, outer: tuple[Origin, int]) -> Owners:
         owners = seed_owners(plan)
         self.owners = [each for each in self.owners if each.alive()]
         known = next((each for each in self.owners if each.alive() == owners), None)
         if known is None:
-            known = _Owners(owners)
+            known = Owners(owners)
             self.owners.append(known)
         known.outer = outer
         return known

@@ -15,7 +15,8 @@ from aiodata.engine.unordered import Log, piece_of
 from aiodata.engine.workers import all_of
 from aiodata.errors import StateError
 from aiodata.transforms._cycle import Cycle
-from aiodata.transforms._inputs import Inputs, Reader, saved_mark
+from aiodata.transforms._inputs import Inputs
+from aiodata.transforms._reader import Reader, saved_mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset
-from aiodata.transforms import _cycle
+from aiodata.transforms import _cycle, _turns
 from tests.programs import (
     Boom,
     arr,
@@ -208,7 +208,7 @@ def test_any_blocks_give_the_serial_order_places_and_positions(
     expected = [outcomes_of(pieces, 100 * number) for number, pieces in enumerate(inner)]
     order = [expected[value // 100][value % 100] for value in serial([len(one) for one in expected], cycle, block)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cycle, "PORTION", portion)
+        patch.setattr(_turns, "PORTION", portion)
         check(make, order)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cycle.Cycle, "in_bulk", lambda self: None)
