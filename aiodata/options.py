@@ -1,24 +1,21 @@
 """Options that hold for a whole pipeline: tf.data's, all of them, and two of our own.
 
-These have an effect: `deterministic`, `autotune.enabled`, `autotune.cpu_budget`, and our `switch_interval_seconds` and
-`storage`. All others are there so that programs written for tf.data run as they are. Their types are checked, `merge`,
-`==` and `repr` know them, and they have **no effect**, because there is nothing here for them to act on:
+These have an effect: `deterministic`, `autotune`, and our `switch_interval_seconds` and `storage`. All others are there
+so that programs written for tf.data run as they are. Their types are checked, `merge`, `==` and `repr` know them, and
+they have **no effect**, because there is nothing here for them to act on:
 
-- `autotune.autotune_algorithm`, `.ram_budget`, `.initial_parallelism`, `.min_parallelism`: parallelism is chosen once,
-  and no search by a model follows.
-- `threading.private_threadpool_size`, `.max_intra_op_parallelism`: every parallel stage has as many threads of its own
-  as it runs calls, and numpy's threads are not ours.
+- `autotune.autotune_algorithm`: there is one, which climbs to where the rate is best; see `aiodata.engine.tuning`.
+- `threading` and its fields: every parallel stage has threads of its own, and numpy's threads are not ours.
 - `experimental_optimization` and its fields: there is no graph to rewrite.
 - `experimental_distribute`, `experimental_service` and their fields: no workers to divide a dataset among; see `shard`.
 - `experimental_external_state_policy`, `experimental_symbolic_checkpoint`: every state is small, and is saved whole.
-- `experimental_slack`, `experimental_warm_start`: there is no device to keep free or busy.
-- `dataset_name`, `framework_type`: labels for tf.data's own monitoring.
+- `experimental_slack`, `experimental_warm_start`, `dataset_name`, `framework_type`: no device to keep free or busy, and
+  no monitoring to label.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import cache
@@ -36,17 +33,9 @@ __all__ = [
     "ServiceOptions",
     "StorageOptions",
     "ThreadingOptions",
-    "available_cores",
 ]
 
 G = TypeVar("G", bound="_Group")
-
-
-def available_cores() -> int:
-    """Give the number of processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class AutotuneAlgorithm(Enum):
@@ -84,6 +73,10 @@ def _kinds(group: type) -> dict[str, tuple[type, ...]]:
     return {name: tuple(get_origin(kind) or kind for kind in get_args(hint) or (hint,)) for name, hint in hints}
 
 
+def _are_statistics(value: Any) -> bool:
+    return value is None or all(isinstance(entry, dict) and "stage" in entry for entry in value)
+
+
 def _older_name(name: str) -> property:
     """Declare another name of a field."""
     return property(
@@ -115,6 +108,8 @@ class _Group:
             least = self.__dataclass_fields__[name].metadata.get("least")
             if least is not None and value is not None and not value >= least:
                 raise ValueError(f"{owner.__name__}.{name} must be at least {least}, not {value}")
+            if name == "frozen" and not _are_statistics(value):
+                raise ValueError(f"{owner.__name__}.frozen must be what statistics() gave, not {value!r:.80}")
         elif not isinstance(getattr(owner, name, None), property):  # an older name of a field
             raise AttributeError(f"{owner.__name__} has no option {name!r}; it has {', '.join(kinds)}")
         object.__setattr__(self, name, value)
@@ -146,15 +141,21 @@ class _Group:
 class AutotuneOptions(_Group):
     """What an automatic parallelism or buffer size (`AUTOTUNE`) may be; `tf.data.experimental.AutotuneOptions`.
 
+    Nothing here changes which elements come, nor their order. `frozen` is an addition.
+
     Args:
         enabled: False fixes what `AUTOTUNE` means: the number of cores for plain functions and 16 for coroutines,
             whatever the budget, and one element for `prefetch`, which then does not grow. None means True.
         autotune_algorithm: No effect.
-        cpu_budget: The most calls that an automatic parallelism may run at once, at least 1. None means the number of
-            cores for plain functions and 16 for coroutines.
-        ram_budget: No effect.
-        initial_parallelism: No effect.
-        min_parallelism: No effect.
+        cpu_budget: The most calls that all automatic stages may run at once, at least 1; each may run one in any case.
+            None means no limit but those of `map`.
+        ram_budget: Bytes that all automatic stages may have ready; each may have one element in any case. None means a
+            quarter of the memory that is available when the run begins, and at least 64 MiB.
+        initial_parallelism: Calls of an automatic stage at first, within the budgets. None means `cpu_budget`, or the
+            number of cores, for plain functions, and 16 for coroutines.
+        min_parallelism: The fewest calls of an automatic stage, within the budgets; 1.
+        frozen: What `statistics()` of an iterator gave: the automatic stages that it names keep the parallelism and
+            capacity that they had then, whatever the budgets.
     """
 
     enabled: bool | None = None
@@ -163,6 +164,7 @@ class AutotuneOptions(_Group):
     ram_budget: int | None = field(default=None, metadata={"least": 0})
     initial_parallelism: int | None = field(default=None, metadata={"least": 0})
     min_parallelism: int | None = field(default=None, metadata={"least": 0})
+    frozen: list[dict[str, Any]] | None = None
 
 
 @dataclass(repr=False)
@@ -247,8 +249,8 @@ class StorageOptions(_Group):
 class Options(_Group):
     """What `with_options` sets for a whole pipeline; None leaves the choice to the library.
 
-    Set fields one by one, or by keyword. Every value is checked when it is set: an unknown field is an
-    `AttributeError`, another type a `TypeError`, a number out of range a `ValueError`.
+    Every value is checked when it is set: an unknown field is an `AttributeError`, another type a `TypeError`, a
+    number out of range a `ValueError`.
 
     Args:
         deterministic: False lets parallel stages give elements in the order in which they become ready, where the

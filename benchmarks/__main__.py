@@ -19,7 +19,7 @@ from .passes import load
 from .report import as_json, heading, number, peers_table, targets_table
 from .rounds import Results, measure
 
-WORKLOADS = ["csv"]
+WORKLOADS = ["csv", "tfrecord", "memory", "elements", "text"]
 PARTS = [
     "overhead",
     "memory",

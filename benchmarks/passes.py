@@ -14,7 +14,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Iterable
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -52,7 +52,11 @@ def main(name: str, peer: str, folder: str) -> None:
 
 def _missing(peer: Peer) -> str:
     for library in filter(None, peer.library.split(",")):
-        if importlib.util.find_spec(library) is None:
+        try:
+            found = importlib.util.find_spec(library) is not None
+        except ModuleNotFoundError:  # the package that it is a part of
+            found = False
+        if not found:
             return f"{library} is not installed"
     return ""
 
@@ -66,33 +70,34 @@ def _checked(workload: Workload, elements: Elements) -> dict[str, Any]:
         if workload.total is not None:
             total += float(workload.total(element))
 
-    if isinstance(elements, AsyncIterable):
+    if isinstance(elements, Iterable):  # looked at first: a Dataset is both
+        for element in elements:
+            look(element)
+    else:
 
         async def each() -> None:
             async for element in elements:
                 look(element)
 
         asyncio.run(each())
-    else:
-        for element in elements:
-            look(element)
     return {"rows": rows, "total": total}
 
 
 def _drained(workload: Workload, elements: Elements) -> int:
     size, rows = workload.size, 0
-    if isinstance(elements, AsyncIterable):
+    if isinstance(elements, Iterable):
+        for element in elements:
+            rows += size(element)
+        return rows
+    asynchronous: AsyncIterable[Any] = elements
 
-        async def each() -> int:
-            count = 0
-            async for element in elements:
-                count += size(element)
-            return count
+    async def each() -> int:
+        count = 0
+        async for element in asynchronous:
+            count += size(element)
+        return count
 
-        return asyncio.run(each())
-    for element in elements:
-        rows += size(element)
-    return rows
+    return asyncio.run(each())
 
 
 if __name__ == "__main__":

@@ -78,8 +78,9 @@ def data_folder(workload: Workload) -> Path:
 @contextlib.contextmanager
 def served(workload: Workload, folder: Path) -> Iterator[dict[str, str]]:
     """Run the workload's server, if it has one; give the environment for its peers."""
-    # One thread for each library's own arithmetic: what is compared is pipelines.
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    # One thread for torch's own arithmetic: with more, its threads wait for each other by spinning, which costs it up
+    # to ten times as much where something else runs.
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     if workload.serves is None:
         yield environment
         return

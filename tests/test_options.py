@@ -45,6 +45,7 @@ def test_has_the_fields_and_groups_of_tf_data_and_those_for_storage() -> None:
         "ram_budget",
         "initial_parallelism",
         "min_parallelism",
+        "frozen",
     }
     assert names(ThreadingOptions) == {"private_threadpool_size", "max_intra_op_parallelism"}
     assert names(DistributeOptions) == {"auto_shard_policy", "num_devices"}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aiodata.engine.plan import Plan
     from aiodata.engine.position import Cursor
     from aiodata.engine.source import Source
+    from aiodata.engine.statistics import Counters
 
 __all__ = ["read_ahead"]
 
@@ -47,7 +48,7 @@ async def _beside(
     run: Run, blocks: AsyncIterator[Block[Any]], size: int, label: str
 ) -> AsyncGenerator[Block[Any], None]:
     counters = run.statistics.counters(label)
-    channel = run.channel(Buffer(size, counters))
+    channel = run.channel(_buffer(run, size, label, counters))
     job = run.spawn(partial(fill, channel, blocks, counters, whole_blocks=True), channel.end)
     try:
         while (block := await channel.get()) is not None:
@@ -55,6 +56,10 @@ async def _beside(
     finally:
         channel.close()
         await job.stop()
+
+
+def _buffer(run: Run, size: int, label: str, counters: Counters) -> Buffer:
+    return run.tuner.buffer(label, counters) if size < 1 else Buffer(size, counters)
 
 
 class _Apart:
@@ -121,7 +126,7 @@ class _Apart:
         run, child = self.run, self.child
         counters = run.statistics.counters(self.label)
         child.on_private_loop = True
-        hand_off = HandOff(Buffer(self.size, counters), blocking=child.stepped)
+        hand_off = HandOff(_buffer(run, self.size, self.label, counters), blocking=child.stepped)
         bridge = Bridge(child, partial(fill, hand_off, self.opened, counters, whole_blocks=True), hand_off)
         bridge.start()
         run.bridges.add(bridge)

@@ -133,9 +133,11 @@ class Block(Generic[T]):
         length: Number of elements (pulls), where it is known; always known for columns.
         computed: The elements as a list in which `Failure`s stand for errors, instead of `rows`.
         clean: There are no failures in `computed`; saves looking for them.
+        within: Larger columns that stay as they are, and at which of their rows `columns` begins, where these are a
+            part of them: who rearranges elements may then do it by their numbers, and copy each of them once.
     """
 
-    __slots__ = ("_rows", "_taken", "columns", "computed", "is_whole", "length", "offset", "origin")
+    __slots__ = ("_rows", "_taken", "columns", "computed", "is_whole", "length", "offset", "origin", "within")
 
     def __init__(
         self,
@@ -147,12 +149,14 @@ class Block(Generic[T]):
         length: int | None = None,
         computed: list[Any] | None = None,
         clean: bool = False,
+        within: tuple[Any, int] | None = None,
     ) -> None:
         self.origin = origin
         self.offset = offset
         self.columns = columns
         self.length = length
         self.computed = computed
+        self.within = within
         self._rows = rows
         self._taken = 0
         self.is_whole = False
@@ -199,6 +203,7 @@ class Block(Generic[T]):
         block.columns = self.columns
         block.length = self.length
         block.computed = self.computed
+        block.within = self.within
         block._rows = self._rows
         block._taken = 0
         block.is_whole = False
@@ -207,7 +212,8 @@ class Block(Generic[T]):
     def sliced(self, start: int, stop: int) -> Block[T]:
         """Give the columns block of the elements from `start` to `stop`."""
         columns = slice_columns(self.columns, start, stop)
-        return Block(self.origin, self.offset + start, columns=columns, length=stop - start)
+        within = None if self.within is None else (self.within[0], self.within[1] + start)
+        return Block(self.origin, self.offset + start, columns=columns, length=stop - start, within=within)
 
     def chunk(self, limit: int, seconds: float = 1e9) -> Block[T] | None:
         """Take up to `limit` elements off the front and compute them now; None when the block is drained.

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-from pathlib import Path
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.machine import available_memory
 from aiodata.structure import flatten
 
 if TYPE_CHECKING:
     from aiodata.engine.block import Block
 
-__all__ = ["Budget", "Share", "available_memory", "weight"]
+__all__ = ["Budget", "Share", "UNLIMITED", "weight"]
 
-UNKNOWN_MEMORY = 1 << 30
+UNLIMITED = 1 << 60
 LEAST_MEMORY = 64 << 20
-
-
-def available_memory() -> int:
-    """Give the bytes of memory that this process could still take: those of the machine, or of its container."""
-    found = []
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found.append(1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")))
-    for most, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
-        with contextlib.suppress(OSError, ValueError):  # no container, or one that says "max"
-            folder = Path("/sys/fs/cgroup")
-            found.append(max(0, int((folder / most).read_text()) - int((folder / used).read_text())))
-    if not found:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    return min(found, default=UNKNOWN_MEMORY)
 
 
 def weight(block: Block[Any]) -> int:
@@ -66,13 +48,19 @@ class Budget:
 
     def take(self, share: Share, count: int, size: int) -> int:
         """Change what a share holds, see `Share.fit`."""
-        most = self.most
         with self._lock:
-            free = most - self.taken + share.amount
-            fits = max(1, min(count, free // size)) if size else count
+            fits = max(1, min(count, self._room(share, size)))
             self.taken += fits * size - share.amount
             share.amount = fits * size
         return fits
+
+    def room(self, share: Share, size: int) -> int:
+        """Give how much a share could hold, see `Share.room`."""
+        with self._lock:
+            return max(1, self._room(share, size))
+
+    def _room(self, share: Share, size: int) -> int:
+        return (self.most - self.taken + share.amount) // size if size else UNLIMITED
 
     def give_back(self, share: Share) -> None:
         """Take back all that a share holds."""
@@ -93,6 +81,10 @@ class Share:
     def fit(self, count: int, size: int = 1) -> int:
         """Hold room for `count` things of `size` instead of what was held; give how many have room, at least one."""
         return self._budget.take(self, count, size)
+
+    def room(self, size: int = 1) -> int:
+        """Give how many things of `size` the share could hold now, at least one."""
+        return self._budget.room(self, size)
 
     def __del__(self) -> None:
         """Give all back."""

@@ -7,22 +7,23 @@
 from __future__ import annotations
 
 import asyncio
-from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Protocol
 
+from aiodata.engine.budget import weight
 from aiodata.errors import EndedEarlyError
-from aiodata.structure import flatten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from aiodata.engine.block import Block
+    from aiodata.engine.budget import Share
     from aiodata.engine.statistics import Counters
 
 __all__ = ["Buffer", "Channel", "End", "Writer", "fill"]
 
 CHUNK_SECONDS = 0.0002
 LARGEST_TUNED = 1024
+LARGEST_BYTES = 64 << 20
 
 
 class End:
@@ -54,12 +55,18 @@ class Buffer:
             finds nothing although the buffer has been full before, which is tf.data's rule for prefetching.
         counters: Statistics of the stage that reads ahead.
         most_bytes: Where given, the capacity shrinks so that elements as large as the largest seen so far fit.
+        share: What an automatic buffer holds of the budget of memory: the capacity shrinks and grows within that, and
+            instead of a capacity that is given, `most_bytes` is doubled.
     """
 
-    def __init__(self, capacity: int, counters: Counters, most_bytes: int | None = None) -> None:
+    def __init__(
+        self, capacity: int, counters: Counters, most_bytes: int | None = None, share: Share | None = None
+    ) -> None:
         self.counters = counters
+        self._capacity = capacity
         self._most_bytes = most_bytes
-        self._tuned = capacity < 1
+        self._share = share
+        self._largest = 0
         self._was_full = False
         self._size = 0
         self.in_hand = 0
@@ -96,21 +103,27 @@ class Buffer:
 
     def weigh(self, chunk: Block[Any]) -> None:
         """Look at the size of a chunk's elements, by its first one."""
-        if self._most_bytes is not None:
-            if chunk.columns is not None:
-                size = sum(getattr(leaf, "nbytes", 0) for leaf in flatten(chunk.columns)) // (chunk.length or 1)
-            else:
-                leaves = flatten(chunk.computed[0]) if chunk.computed else []
-                size = sum(leaf.nbytes if hasattr(leaf, "nbytes") else getsizeof(leaf) for leaf in leaves)
-            if size * self.size > self._most_bytes:
-                self.size = max(1, self._most_bytes // size)
+        if self._most_bytes is not None or self._share is not None:
+            self._largest = max(self._largest, weight(chunk))
+            self._fit(self.size)
 
     def found_empty(self) -> None:
         """Count that the reader had to wait, and grow if that may help."""
         self.counters.waits += 1
-        if self._tuned and self._was_full and self.size < LARGEST_TUNED:
-            self.size *= 2
+        if self._was_full and (self._capacity < 1 or self._share is not None):
             self._was_full = False
+            if self._most_bytes is not None:
+                self._most_bytes = min(2 * self._most_bytes, LARGEST_BYTES)
+            self._fit(self._capacity if self._capacity > 0 else min(2 * self.size, LARGEST_TUNED))
+
+    def _fit(self, size: int) -> None:
+        """Have the capacity that is wanted, as far as the limits of memory go."""
+        if self._most_bytes is not None and self._largest:
+            size = min(size, self._most_bytes // self._largest)
+        if self._share is not None:
+            size = self._share.fit(size, self._largest)
+        if size != self.size:
+            self.size = max(1, size)
 
 
 class Writer(Protocol):

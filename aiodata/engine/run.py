@@ -18,6 +18,7 @@ from aiodata.engine.plan import Plan, detachable, merged_options
 from aiodata.engine.skipped import behind
 from aiodata.engine.source import Source
 from aiodata.engine.statistics import Statistics
+from aiodata.engine.tuning import Tuner
 from aiodata.engine.workers import Pools, all_of, wait_out
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ class Run:
         self.plan, self.parent = plan, parent
         self.interrupts: Interrupts = Interrupts(parent.interrupts if parent else None)
         self.pools = Pools(self.guard, self.interrupts)
-        self.closed = self.stepped = False
-        """Whether the stages are stepped by hand in the reader's thread, with no loop."""
+        self.closed = self.stepped = False  # stepped: by hand, in the reader's thread, with no loop
         self.detaches = True
         """Whether the last look-ahead runs on a private loop; settled when reading begins."""
         self.inline: list[str] = parent.inline if parent else []
@@ -71,6 +71,7 @@ class Run:
         self.restored: set[int] = parent.restored if parent else set()
         """Seed generators whose state has been set in this run, by identity."""
         self.options: Options = parent.options if parent else merged_options(plan)
+        self.tuner: Tuner = parent.tuner if parent else Tuner(self.options.autotune)
         self.on_private_loop: bool = parent is not None and parent.on_private_loop
         self.apart = detachable(plan) if parent is None else None
         """The look-ahead that may run on a private loop."""
@@ -87,8 +88,7 @@ class Run:
         self.as_then = False
         """Whether what is being opened draws as its seed generators are, and nothing again."""
         self.root: Run = parent.root if parent else self
-        self.drawn = 0
-        """How many seed pairs have been drawn in this run and its parts; kept by the root."""
+        self.drawn = 0  # seed pairs, in this run and its parts; kept by the root
         self._breathed = monotonic()
         self._switch_interval: float | None = None
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import struct
 from concurrent.futures.process import BrokenProcessPool
 from math import inf
-from multiprocessing.reduction import ForkingPickler
 from multiprocessing.shared_memory import SharedMemory
 from typing import TYPE_CHECKING, Any
 
+from aiodata.engine.messages import pack, unpack
 from aiodata.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from multiprocessing.connection import Connection
 
-__all__ = ["Record", "dumps", "serve"]
+    from aiodata.engine.messages import Exchange
+
+__all__ = ["Record", "serve"]
+
+REST_SECONDS = 10.0
+"""How long a worker waits for the next run, such as the next epoch."""
 
 
 class Record:
@@ -55,35 +57,40 @@ class Record:
         self._memory.unlink()
 
 
-def dumps(value: Any) -> bytes:
-    """Pickle what goes to another process, also what only `multiprocessing` can pickle."""
-    buffer = io.BytesIO()
-    ForkingPickler(buffer).dump(value)
-    return buffer.getvalue()
-
-
-def serve(connection: Connection, name: str | None, make: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Answer requests until the other side is gone; the main function of a worker."""
+def serve(exchange: Exchange, name: str | None, make: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Answer requests until the other side is gone, or has none for long; the main function of a worker."""
     record = None if name is None else Record(name)
     answer: Callable[..., Any] | None = None
     while True:
         try:
-            data = connection.recv_bytes()
+            request = _next_request(exchange)
         except (EOFError, OSError, KeyboardInterrupt):
+            return
+        if request is None:
             return
         try:
             answer = answer or _made(make, arguments)
-            found = answer(pickle.loads(data), record)
+            found = answer(unpack(request), record)
             if record is not None:
                 record.clear()
-            data = dumps((True, found))
+            parts = pack((True, found))
             del found
         except BaseException as error:
-            data = _failure(error)
+            parts = _failure(error)
         try:
-            connection.send_bytes(data)
+            exchange.send(parts)
         except OSError:
             return
+        del request, parts
+
+
+def _next_request(exchange: Exchange) -> list[Any] | None:
+    request = exchange.receive()
+    while request is None:
+        if not exchange.connection.poll(REST_SECONDS):
+            return None
+        request = exchange.receive()
+    return request
 
 
 def _made(make: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -94,11 +101,11 @@ def _made(make: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[...,
     return made
 
 
-def _failure(error: BaseException) -> bytes:
+def _failure(error: BaseException) -> list[memoryview]:
     """Pickle an exception, or one that describes it."""
     try:
-        data = dumps((False, error))
-        pickle.loads(data)
+        parts = pack((False, error))
+        unpack(parts)
     except Exception:
-        return dumps((False, WorkerError(f"{type(error).__name__}: {error}")))
-    return data
+        return pack((False, WorkerError(f"{type(error).__name__}: {error}")))
+    return parts

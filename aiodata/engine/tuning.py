@@ -11,8 +11,11 @@ from __future__ import annotations
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.budget import Budget, Share, weight
-from aiodata.options import available_cores
+from aiodata.engine.budget import UNLIMITED, Budget, Share, weight
+from aiodata.engine.channel import LARGEST_BYTES, Buffer
+from aiodata.engine.climb import Climb
+from aiodata.engine.machine import available_cores
+from aiodata.engine.plan import AUTOTUNE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
     from aiodata.engine.statistics import Counters
     from aiodata.options import AutotuneOptions
 
-__all__ = ["Climb", "Knob", "Tuner"]
+__all__ = ["Knob", "Tuner"]
 
 MOST_THREADS = 64
 MOST_COROUTINES = 256
-FIRST_COROUTINES = 16
-UNLIMITED = 1 << 30
+FIRST_WAITING = 16
+"""Calls at first, where they are known to wait for something else than a processor."""
 
 SHORT_SECONDS = 0.02
 """How long to look before a decision, while a climb has only begun."""
@@ -39,103 +42,6 @@ STARVED = 0.1
 
 BUSY = 0.9
 """The share of the cores' time from which the process is held to be using all of it."""
-
-GAIN = 0.2
-"""How much a step up must bring: this share of what it would if the rate were in proportion to the number."""
-
-LOSS = 0.03
-"""How much of the rate a step down may cost."""
-
-FIRST_PATIENCE, LAST_PATIENCE = 8, 128
-"""After how many looks to try another step, once none has helped: first, and at last."""
-
-
-class Climb:
-    """A number on its way to where the rate is best, a step at a time; a step that does not pay is taken back.
-
-    It doubles as long as that pays. Then, and whenever it has rested for a while, it tries a smaller step up, or down.
-
-    Args:
-        value: Where to begin.
-        lowest: The least that it may be.
-        rested: Begin by resting: the value has been found before.
-    """
-
-    def __init__(self, value: int, lowest: int = 1, rested: bool = False) -> None:
-        self.value = value
-        self.lowest = lowest
-        self.resting = rested
-        """Whether the first climb is over."""
-        self._base = 0
-        self._rate = 0.0
-        self._upwards = True
-        self._has_gained = False
-        self._patience = FIRST_PATIENCE
-        self._wait = FIRST_PATIENCE if rested else 0
-
-    @property
-    def on_trial(self) -> bool:
-        """Whether the value is a step that has not been judged yet."""
-        return self._base not in (0, self.value)
-
-    def measured(self, rate: float, highest: int, may_grow: bool) -> int:
-        """Take the rate at the present value; give the next one.
-
-        Args:
-            rate: Elements per second.
-            highest: The most that the value may be now.
-            may_grow: Whether more can help at all.
-        """
-        if self.on_trial:
-            if self._pays(rate):
-                self._has_gained, self._patience = True, FIRST_PATIENCE
-                self._settle(rate)
-            else:
-                self.value = self._base
-                self._turn()
-                return self.value
-        else:
-            # What the rate was is forgotten slowly, as the work may change.
-            self._settle(rate if not self._base else 0.5 * (rate + self._rate))
-        if self._wait:
-            self._wait -= 1
-        else:
-            self._step(highest, may_grow)
-        return self.value
-
-    def satisfied(self) -> None:
-        """Note that the reader does not wait at the present value, so that no other one is better."""
-        self._base = 0
-        self.resting = True
-
-    def _settle(self, rate: float) -> None:
-        self._base, self._rate = self.value, rate
-
-    def _pays(self, rate: float) -> bool:
-        if self.value > self._base:
-            return rate >= self._rate * (1 + GAIN * (self.value / self._base - 1))
-        return rate >= self._rate * (1 - LOSS)
-
-    def _step(self, highest: int, may_grow: bool) -> None:
-        """Go on in the same direction, or, where there is no way, turn."""
-        for _ in range(2):
-            step = self.value if not self.resting else max(1, self.value // 2)
-            up = min(highest, self.value + step) if may_grow else self.value
-            target = up if self._upwards else max(self.lowest, self.value - max(1, self.value // 3))
-            if target != self.value:
-                self.value = target
-                return
-            self._turn()
-            if self._wait:
-                return
-
-    def _turn(self) -> None:
-        """Try the other direction next: at once if no step has paid yet, or after a rest."""
-        self._upwards = not self._upwards
-        if self._has_gained or self._upwards or self.resting:
-            self.resting = True
-            self._wait = self._patience
-            self._patience = min(LAST_PATIENCE, 2 * self._patience)
 
 
 class Knob:
@@ -160,62 +66,86 @@ class Knob:
 
     @value.setter
     def value(self, value: int) -> None:
+        """Change the number."""
         self._value = value
         self.counters.parallelism = value
         if self.changed is not None:
             self.changed()
 
-    def given(self, block: Block[Any], waited: float, busy: bool) -> None:
-        """Note that the reader got a portion.
+    def asked(self) -> None:
+        """Note that the reader asks for a portion."""
+
+    def given(self, block: Block[Any], busy: bool) -> None:
+        """Note that the reader got the portion that it had asked for.
 
         Args:
             block: The portion.
-            waited: Seconds that the reader waited for it.
-            busy: Whether all calls were under way when it began to.
+            busy: Whether as many calls as may be were under way while it waited.
         """
 
+    def learn_that_calls_wait(self) -> None:
+        """Note that calls in threads wait for something else than a processor: many at once may be worth it."""
 
-class _Automatic(Knob):
+
+class _Held(Knob):
+    """A knob of which the budget of calls decides."""
+
+    def __init__(self, tuner: Tuner, counters: Counters, value: int) -> None:
+        self._calls = Share(tuner.calls)
+        super().__init__(self._calls.fit(value), counters)
+
+
+class _Automatic(_Held):
     """A knob that turns itself."""
 
     def __init__(self, tuner: Tuner, counters: Counters, climb: Climb, highest: int) -> None:
-        self._calls, self._memory = Share(tuner.calls), Share(tuner.memory)
-        climb.value = self._calls.fit(climb.value)
+        super().__init__(tuner, counters, climb.value)
+        climb.value = self.value
         climb.lowest = min(climb.lowest, climb.value)
-        super().__init__(climb.value, counters)
         self.highest = highest
         self._tuner, self._climb = tuner, climb
+        self._memory = Share(tuner.memory)
         self._portions = self._elements = 0
         self._starved = 0.0
         self._heaviest = 0
-        self._began = tuner.clock()
-        self._cpu = tuner.cpu()
+        self._may_jump = tuner.options.initial_parallelism is None and not climb.resting
+        self._asked = 0.0
+        self._began: float | None = None
+        self._cpu = 0.0
 
-    def given(self, block: Block[Any], waited: float, busy: bool) -> None:
+    def asked(self) -> None:
+        self._asked = self._tuner.clock()
+        if self._began is None:
+            self._began, self._cpu = self._asked, self._tuner.cpu()
+
+    def given(self, block: Block[Any], busy: bool) -> None:
+        now = self._tuner.clock()
         self._portions += 1
         self._elements += block.length or 0
         if busy:
-            self._starved += waited
-        if self._portions >= self._value:
-            now = self._tuner.clock()
+            self._starved += now - self._asked
+        if self._portions >= self._value and self._began is not None:
             seconds = now - self._began
             if seconds >= (LONG_SECONDS if self._climb.resting else SHORT_SECONDS):
                 self._look(block, now, seconds)
+
+    def learn_that_calls_wait(self) -> None:
+        if self._may_jump and self.value < FIRST_WAITING:
+            self._climb.value = self._calls.fit(min(FIRST_WAITING, self.highest))
+            self.value = self._climb.value
 
     def _look(self, block: Block[Any], now: float, seconds: float) -> None:
         cpu = self._tuner.cpu()
         may_grow = cpu - self._cpu < BUSY * seconds * self._tuner.cores
         # Twice as many portions as there are calls may have been taken and not given.
         self._heaviest = max(self._heaviest, 2 * weight(block) * (block.length or 1))
-        fits = self._memory.fit(self.highest, self._heaviest)
-        target = self._value
+        rate, fits = self._elements / seconds, self._memory.room(self._heaviest)
         if self._starved >= STARVED * seconds:
-            highest = self._calls.fit(min(self.highest, fits))
-            target = self._climb.measured(self._elements / seconds, highest, may_grow)
+            target = self._climb.measured(rate, min(self.highest, fits, self._calls.room()), may_grow)
         else:
-            self._climb.satisfied()
-        self._climb.value = target = self._calls.fit(min(target, fits))
-        self._memory.fit(target, self._heaviest)
+            target = self._climb.satisfied(rate)
+        target = self._calls.fit(self._memory.fit(target, self._heaviest))
+        self._climb.value = target
         self._portions = self._elements = 0
         self._starved, self._began, self._cpu = 0.0, now, cpu
         if target != self._value:
@@ -253,24 +183,36 @@ class Tuner:
         value = self._frozen.get(stage, {}).get(field)
         return None if value is None else int(value)
 
-    def knob(self, stage: str, counters: Counters, coroutine: bool = False, tunes: bool = True) -> Knob:
-        """Make a knob for an automatic number of calls.
+    def knob(
+        self,
+        stage: str,
+        counters: Counters,
+        calls: int,
+        coroutine: bool = False,
+        turns: bool = True,
+        most: int | None = None,
+    ) -> Knob:
+        """Make a knob for a number of calls.
 
         Args:
             stage: The stage's label.
             counters: Its statistics; what they show already is what an earlier opening has found.
+            calls: The number, or `AUTOTUNE`.
             coroutine: Whether the calls are coroutines.
-            tunes: Whether the number may change while the calls run.
+            turns: Whether the number may change while the calls run.
+            most: A number that there is no reason to begin below, nor to go beyond.
         """
+        if calls != AUTOTUNE:
+            return Knob(calls, counters)
         options = self.options
-        automatic = FIRST_COROUTINES if coroutine else self.cores
+        automatic = most or (FIRST_WAITING if coroutine else self.cores)
         frozen = self.frozen(stage, "parallelism")
         if frozen is not None:
-            return Knob(max(1, frozen), counters)
+            return Knob(max(1, min(frozen, most or frozen)), counters)
         if options.enabled is False:
             return Knob(automatic, counters)
-        if not tunes:
-            return Knob(options.cpu_budget or automatic, counters)
+        if most or not turns:
+            return _Held(self, counters, most or options.cpu_budget or automatic)
         found = counters.parallelism
         first = found or options.initial_parallelism or (automatic if coroutine else options.cpu_budget or automatic)
         lowest = max(1, options.min_parallelism or 1)
@@ -278,6 +220,18 @@ class Tuner:
         highest = min(highest, options.cpu_budget or UNLIMITED)
         return _Automatic(self, counters, Climb(max(first, lowest), lowest, rested=found > 0), highest)
 
-    def share(self) -> Share:
-        """Give a share of the memory, for a buffer of automatic size."""
-        return Share(self.memory)
+    def buffer(self, stage: str, counters: Counters, capacity: int = 0, most_bytes: int | None = None) -> Buffer:
+        """Make a buffer of automatic size, within the budget of memory.
+
+        Args:
+            stage: The stage's label.
+            counters: Its statistics.
+            capacity: As for `Buffer`, like `most_bytes`.
+            most_bytes: What it may hold at first.
+        """
+        frozen = self.frozen(stage, "capacity")
+        if frozen is not None:
+            return Buffer(max(1, frozen), counters, most_bytes and LARGEST_BYTES)
+        if self.options.enabled is False:
+            return Buffer(max(1, capacity), counters, most_bytes)
+        return Buffer(capacity, counters, most_bytes, Share(self.memory))

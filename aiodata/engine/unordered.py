@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiodata.engine.block import Block, pull
 from aiodata.engine.channel import End
-from aiodata.engine.concurrent import Feed
-from aiodata.engine.job import stop_all
+from aiodata.engine.concurrent import Crew, Feed
 from aiodata.engine.position import Origin, cursor
 from aiodata.engine.skipped import Skipped, behind
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from aiodata.engine.position import Cursor
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
+    from aiodata.engine.tuning import Knob
 
 __all__ = ["Log", "as_ready", "piece_of"]
 
@@ -92,23 +92,23 @@ def as_ready(
     source: Source,
     start: Cursor | None,
     perform: Callable[[Block[Any]], Awaitable[Block[Any]]],
-    parallelism: int,
+    knob: Knob,
     grain: Callable[[], int],
 ) -> AsyncIterator[Block[Any]]:
     """Perform work on portions of `source` at once and give the results as they become ready.
 
-    At most `parallelism` portions are worked on, and at most twice as many have been taken and not yet given.
+    As many portions are worked on as the knob says, and at most twice as many have been taken and not yet given.
 
     Args:
         run: The run that owns the tasks.
         source: The input.
         start: A cursor of this stage.
         perform: Gives the results for one portion.
-        parallelism: Tasks at once.
+        knob: How many tasks there are; it is told how long each portion was waited for.
         grain: Gives how many elements the next portion may have.
     """
     position, skip = start[:2] if start else (None, 0)
-    blocks = _Unordered(run, source, position, perform, parallelism, grain).blocks()
+    blocks = _Unordered(run, source, position, perform, knob, grain).blocks()
     return behind(run, blocks, skip) if skip else blocks
 
 
@@ -121,14 +121,14 @@ class _Unordered:
         source: Source,
         position: dict[str, Any] | None,
         perform: Callable[[Block[Any]], Awaitable[Block[Any]]],
-        parallelism: int,
+        knob: Knob,
         grain: Callable[[], int],
     ) -> None:
         saved = position or {"given": [], "open": [], "next": None}
         self.run = run
         self.source = source
         self.perform = perform
-        self.parallelism = parallelism
+        self.knob = knob
         self.grain = grain
         self.given: list[Any] = saved["given"]
         self.pending: list[Any] = saved["open"]
@@ -138,7 +138,9 @@ class _Unordered:
         self.number = 0
         self.over = False
         self.lock = asyncio.Lock()
-        self.room = asyncio.Semaphore(2 * parallelism)
+        self.crew = Crew(run, self._step, self._end, knob)
+        self.most = 0
+        """The most that have been worked on since the reader last asked."""
         self.ready: asyncio.Queue[tuple[int, Block[Any]] | End] = asyncio.Queue()
         self.log = Log()
 
@@ -149,26 +151,29 @@ class _Unordered:
             block = await self.perform(chunk)
             self.given = self.given[1:]
             yield self._deliver((chunk.origin, chunk.offset, size), block)
-        jobs = [self.run.spawn(self._work, self._end) for _ in range(self.parallelism)]
+        self.crew.start()
         try:
             while True:
+                self.knob.asked()
+                self.most = self._working
                 found = await self.ready.get()
                 if isinstance(found, End):
                     found.open()
                     return
                 number, result = found
-                self.room.release()
+                self.crew.room.release()
+                self.knob.given(result, self.most >= self.knob.value)
                 yield self._deliver(self.open.pop(number), result)
                 del found, result
         finally:
-            await stop_all(jobs)
+            await self.crew.stop()
 
     def _deliver(self, piece: tuple[Origin, int, int], block: Block[Any]) -> Block[Any]:
         left = partial(_left, self.given, tuple(self.open.values()), tuple(self.pending), self.next)
         return self.log.deliver(block, partial(_saved_piece, piece), left)
 
     async def _take(self) -> tuple[int, Block[Any]] | None:
-        await self.room.acquire()
+        await self.crew.room.acquire()
         async with self.lock:
             chunk: Block[Any] | None = None
             if self.pending:
@@ -180,26 +185,31 @@ class _Unordered:
                 if chunk is not None:
                     self.next = (chunk.origin, chunk.offset + (chunk.length or 0))
             if chunk is None:
-                self.room.release()
+                self.crew.room.release()
                 if not self.over:
                     self.over = True
                     self._end_if_done()
                 return None
             self.number += 1
             self.open[self.number] = (chunk.origin, chunk.offset, chunk.length or 0)
+            self.most = max(self.most, self._working)
             return self.number, chunk
 
     async def _read_again(self, at: Cursor, size: int) -> Block[Any]:
         with self.source.reading_again() as again:
             return await piece_of(self.run, again.open(at), size)
 
-    async def _work(self) -> None:
-        while (taken := await self._take()) is not None:
+    @property
+    def _working(self) -> int:
+        return len(self.open) - self.ready.qsize()
+
+    async def _step(self) -> bool:
+        taken = await self._take()
+        if taken is not None:
             number, chunk = taken
-            result = await self.perform(chunk)
-            self.ready.put_nowait((number, result))
-            del chunk, result, taken
+            self.ready.put_nowait((number, await self.perform(chunk)))
         self._end_if_done()
+        return taken is not None
 
     def _end(self, error: BaseException | None = None) -> None:
         self.ready.put_nowait(End(error))

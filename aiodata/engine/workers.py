@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from aiodata.engine.interrupts import Interrupts
+    from aiodata.engine.plan import Plan
     from aiodata.engine.processes import Processes
 
 __all__ = ["Overdue", "Pools", "all_of", "wait_out"]
@@ -188,11 +189,11 @@ class Pools:
         _open.add(pool)
         return pool
 
-    def processes(self, limit: float | None, make: Callable[..., Any], *arguments: Any) -> Processes:
+    def processes(self, plan: Plan, limit: float | None, make: Callable[..., Any], *arguments: Any) -> Processes:
         """Make a pool of worker processes, see `Processes`."""
         from aiodata.engine.processes import Processes  # takes a while to import
 
-        pool = Processes(limit, make, arguments, self.daemons(KILLED_SECONDS))
+        pool = Processes(plan, limit, make, arguments, self.daemons(KILLED_SECONDS))
         self._processes.append(pool)
         return pool
 
@@ -215,6 +216,7 @@ class Pools:
             self._files = None
             self._threads.clear()
             self._processes.clear()
+            self._used = _nothing  # it is the run's, which would be a cycle that keeps the pipeline and its workers
 
     def abandon(self) -> None:
         """Let the workers end by themselves: nobody is there to wait for them."""
@@ -237,6 +239,10 @@ class Pools:
             processes.close()
         for pool in self._threads:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _nothing() -> None:
+    """Stand in for a run that has ended."""
 
 
 async def _finished(calls: Iterable[Future[Any]], seconds: float | None) -> None:

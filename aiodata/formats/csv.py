@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import count, pairwise
 from operator import index, is_
 from typing import Any
@@ -24,10 +25,11 @@ _SCALARS = {dtype.type for dtype in _DTYPES}
 _FIXED = _PLAIN | _SCALARS | {float, np.str_, np.bytes_} | set(map(type, _DTYPES))
 _WRAPS = {list, tuple}
 _KEPT = _FIXED | _WRAPS
+_SAME: tuple[set[type], ...] = ({bytes}, {str})
 _MOST_COMPILED = 256
 _MOST_RECENT = 4
 _FEWEST = 100
-"""Fields from which on finding and converting them all at once takes less than one after the other."""
+"""Numbers from which on converting them together takes less; each column of others calls for as many more."""
 
 
 def decode_csv(
@@ -283,10 +285,14 @@ def _text(record: Any) -> str:
 
 
 def _decoded(columns: CsvColumns, records: Sequence[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Decode many records, quickly where all of them are `bytes`."""
-    if set(map(type, records)) == {bytes}:
-        arrays = decode_records(columns, records) if len(records) * len(columns.columns) >= _FEWEST else None
-        if arrays is not None:
-            return arrays
+    """Decode many records, quickly where all of them are `bytes`, or `str`."""
+    kinds = set(map(type, records))
+    numbers = len(columns.numbers.columns)
+    if kinds in _SAME and len(records) * numbers >= _FEWEST * (1 + len(columns.columns) - numbers):
+        with suppress(ValueError, OverflowError):
+            arrays = decode_records(columns, records if kinds == {bytes} else list(map(str.encode, records)))
+            if arrays is not None:
+                return arrays
+    if kinds == {bytes}:
         return columns.decode_lines([record.decode("utf-8", "surrogateescape") for record in records])
     return columns.decode_lines([_text(record) for record in records])

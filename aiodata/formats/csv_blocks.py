@@ -8,13 +8,12 @@ a line's end is quoted, or a quote stands where it should not, are not for this 
 from __future__ import annotations
 
 import csv
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from aiodata.formats.csv_fields import TEXT
-from aiodata.formats.csv_numbers import LONGEST, MARGIN, NO_POINT, eights, long_decimals, short_decimals
+from aiodata.formats.csv_numbers import LONGEST, MARGIN, POINT, eights, long_decimals, short_decimals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,45 +21,18 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from aiodata.formats.csv_columns import CsvColumns
-    from aiodata.formats.csv_fields import Column
+    from aiodata.formats.csv_fields import Column, NumberColumns
 
-__all__ = ["NumberColumns", "decode_block", "decode_records"]
+__all__ = ["decode_block", "decode_records"]
 
-_NEWLINE, _QUOTE = np.array(list(b'\n"'), np.uint8)[:, None]
-_PLAIN = frozenset("0123456789.-")
+_ASCII = [np.array(code, np.uint8) for code in range(128)]
+_NEWLINE, _QUOTE = _ASCII[ord("\n")], _ASCII[ord('"')]
+_HEAD = b"\0" * MARGIN + b"\n"
+_MANY = 128
+"""Fields from which on converting them together takes less than one by one, if they are long."""
+
 _RUN = 8192
 """Fields that are converted together: arrays of them stay in the processor's cache, and are no news to the system."""
-
-
-class NumberColumns:
-    """Those of a file's columns that hold numbers which are converted together, as arrays (k,).
-
-    Args:
-        columns: All columns.
-    """
-
-    __slots__ = ("are_floats", "at", "columns", "has_integers", "has_narrow", "highs", "lows")
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = [column for column in columns if column.dtype != TEXT and not _is_odd(column)]
-        self.at = np.array([column.index for column in self.columns], np.intp)
-        self.are_floats = np.array([column.dtype.kind == "f" for column in self.columns], bool)
-        self.has_integers = not self.are_floats.all()
-        limits = [_limits(column) for column in self.columns]
-        self.lows, self.highs = np.array(limits, np.float64).reshape(-1, 2).T
-        self.has_narrow = any(low > -(10**8) or high < 10**8 for low, high in limits)
-
-
-def _is_odd(column: Column) -> bool:
-    """Tell whether what looks like a number may be a missing one."""
-    return any(text and _PLAIN.issuperset(text) for text in column.missing)
-
-
-def _limits(column: Column) -> tuple[float, float]:
-    if column.dtype.kind == "f":
-        return -np.inf, np.inf
-    limits = np.iinfo(column.dtype)
-    return limits.min, limits.max
 
 
 class _Fields(NamedTuple):
@@ -71,13 +43,15 @@ class _Fields(NamedTuple):
         chars: The text, as numbers.
         before: Places in the text of the character before each field, (records, fields).
         ends: Places of the character behind each, likewise.
-        doubled: Whether some fields have doubled quotes.
+        is_quoted: Whether some fields are quoted.
+        doubled: Whether some have doubled quotes.
     """
 
     padded: bytes
     chars: npt.NDArray[np.uint8]
     before: npt.NDArray[np.intp]
     ends: npt.NDArray[np.intp]
+    is_quoted: bool
     doubled: bool
 
     def cut(self, at: int, rows: Any = slice(None)) -> list[bytes]:
@@ -90,16 +64,35 @@ class _Fields(NamedTuple):
 
 
 def decode_records(columns: CsvColumns, records: Sequence[bytes]) -> tuple[npt.NDArray[Any], ...] | None:
-    """Decode records, of which each may have an end or none, as `decode_block` does; None too if one is bad."""
-    count = len(records)
-    data = b"\n".join([*records, b""])
-    if b"\r" in data or data.count(b"\n") != count:
-        data = b"\n".join([*[record.rstrip(b"\r\n") for record in records], b""])
-        if b"\r" in data or data.count(b"\n") != count:
+    """Decode records, of which each may have an end or none, as `decode_block` does."""
+    step = max(1, _RUN // columns.width)
+    if len(records) <= step:
+        return _decode_few(columns, records)
+    pieces = []
+    for begin in range(0, len(records), step):
+        arrays = _decode_few(columns, records[begin : begin + step])
+        if arrays is None:
             return None
-    with suppress(ValueError, OverflowError):
-        return decode_block(columns, data)
-    return None
+        pieces.append(arrays)
+    return _joined(pieces)
+
+
+def _decode_few(columns: CsvColumns, records: Sequence[bytes]) -> tuple[npt.NDArray[Any], ...] | None:
+    """Decode records that are one run; give None too where their fields seem too long to be converted together."""
+    data = b"\n".join([*records, b""])
+    most = LONGEST + 2 if len(records) >= _MANY else 10
+    if len(data) > most * len(records) * columns.width and len(columns.numbers.columns) == columns.width:
+        return None
+    if b"\r" in data or records[0].endswith(b"\n"):
+        data = b"\n".join([*[record.rstrip(b"\r\n") for record in records], b""])
+        if b"\r" in data:
+            return None
+    arrays = decode_block(columns, data)
+    return arrays if arrays is not None and len(arrays[0]) == len(records) else None  # else a record has several lines
+
+
+def _joined(pieces: Sequence[Sequence[npt.NDArray[Any]]]) -> tuple[npt.NDArray[Any], ...]:
+    return tuple([np.concatenate(arrays) for arrays in zip(*pieces, strict=True)])
 
 
 def decode_block(columns: CsvColumns, data: bytes) -> tuple[npt.NDArray[Any], ...] | None:
@@ -126,22 +119,27 @@ def decode_block(columns: CsvColumns, data: bytes) -> tuple[npt.NDArray[Any], ..
     width = fields.ends.shape[1]
     if width < columns.width or (columns.exact and width > columns.width):
         raise ValueError
-    numbers = columns.numbers
-    arrays = dict(zip(numbers.columns, _together(numbers, fields), strict=True)) if numbers.columns else {}
-    return tuple(
-        [
-            arrays[column] if column in arrays else _decoded(column, fields.cut(column.index))
-            for column in columns.columns
-        ]
-    )
+    arrays = _together(columns.numbers, fields) if columns.numbers.columns else ()
+    if len(arrays) == len(columns.columns):
+        return arrays
+    found = dict(zip(columns.numbers.columns, arrays, strict=True))
+    rest = [column for column in columns.columns if column not in found]
+    if not fields.is_quoted and 4 * len(rest) >= width:  # to split takes less than to cut
+        delim = columns.field_delim.encode()
+        every = data.replace(b"\n", delim).split(delim)
+        every.pop()
+        found.update({column: _decoded(column, every[column.index :: width]) for column in rest})
+    else:
+        found.update({column: _decoded(column, fields.cut(column.index)) for column in rest})
+    return tuple([found[column] for column in columns.columns])
 
 
 def _fields(columns: CsvColumns, data: bytes) -> _Fields | None:
     """Find the fields of a block in which lines end with newlines; give None as `decode_block` does."""
-    padded = b"\0" * MARGIN + b"\n" + data
-    chars = np.frombuffer(padded, np.uint8, offset=MARGIN)
+    padded = _HEAD + data
+    chars = np.frombuffer(padded, np.uint8)[MARGIN:]
     newlines = chars == _NEWLINE
-    is_end = chars == np.array(ord(columns.field_delim), np.uint8)
+    is_end = chars == _ASCII[ord(columns.field_delim)]
     is_end |= newlines
     (bounds,) = is_end.nonzero()
     quotes = None
@@ -152,7 +150,7 @@ def _fields(columns: CsvColumns, data: bytes) -> _Fields | None:
         bounds = bounds[np.searchsorted(quotes, bounds) % 2 == 0]  # those outside quotes
         if np.any(np.diff(bounds) > csv.field_size_limit() + 1):
             return None  # that module refuses it
-    count = data.count(b"\n")
+    count = np.count_nonzero(newlines) - 1
     width, rest = divmod(len(bounds) - 1, count)
     if rest or np.count_nonzero(newlines[bounds[width::width]]) != count:
         return None
@@ -163,7 +161,7 @@ def _fields(columns: CsvColumns, data: bytes) -> _Fields | None:
         before = before + quoted
         ends = ends - quoted
         doubled = len(quotes) != 2 * np.count_nonzero(quoted)
-    return _Fields(padded, chars, before.reshape(count, width), ends.reshape(count, width), doubled)
+    return _Fields(padded, chars, before.reshape(count, width), ends.reshape(count, width), quotes is not None, doubled)
 
 
 def _are_well_placed(quotes: Any, chars: Any, is_end: Any) -> bool:
@@ -174,59 +172,66 @@ def _are_well_placed(quotes: Any, chars: Any, is_end: Any) -> bool:
     return bool(np.all(is_end[before] | (chars[before] == _QUOTE)) and np.all(is_end[after] | (chars[after] == _QUOTE)))
 
 
-def _together(numbers: NumberColumns, fields: _Fields) -> list[npt.NDArray[Any]]:
+def _together(numbers: NumberColumns, fields: _Fields) -> tuple[npt.NDArray[Any], ...]:
     """Convert the fields of number columns; raise as `decode_block` does."""
-    count, width = fields.ends.shape
     words = eights(fields.padded)
-    arrays = [np.empty(count, column.dtype) for column in numbers.columns]
-    step = max(1, _RUN // len(arrays))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # values that mean nothing have any size
-        for begin in range(0, count, step):
-            rows = slice(begin, begin + step)
-            before, ends = fields.before[rows], fields.ends[rows]
-            if len(arrays) < width:
-                before, ends = before.take(numbers.at, 1), ends.take(numbers.at, 1)
-            values, flaws, places = short_decimals(fields.chars, words, before, ends)
-            if numbers.has_integers:
-                flaws[(places < NO_POINT) > numbers.are_floats] = 1
-            if numbers.has_narrow:
-                flaws[(values < numbers.lows) | (values > numbers.highs)] = 1
-            for array, found in zip(arrays, values.T, strict=True):
-                array[rows] = found
-            if np.count_nonzero(flaws):
-                for column, array, bad in zip(numbers.columns, arrays, flaws.T, strict=True):
-                    (others,) = bad.nonzero()
-                    if len(others):
-                        _mend(column, array, others + begin, fields, words)
-    return arrays
+    count = len(fields.ends)
+    step = max(1, _RUN // len(numbers.columns))
+    with numbers.errors():
+        if count <= step:
+            return _run(numbers, fields, words, slice(0, count))
+        return _joined([_run(numbers, fields, words, slice(at, at + step)) for at in range(0, count, step)])
 
 
-def _mend(column: Column, array: Any, rows: Any, fields: _Fields, words: Any) -> None:
-    """Convert those fields of a column that are missing, longer, or not plain."""
-    before, ends = fields.before[rows, column.index], fields.ends[rows, column.index]
-    default = column.missing[""]
-    is_left = ends - before > 1
-    if default is not None and not is_left.all():
-        array[rows[~is_left]] = column.scalar(default)
-        rows, before, ends = rows[is_left], before[is_left], ends[is_left]
-    if 2 * np.count_nonzero(ends - before > LONGEST + 2) <= len(rows):
-        values: Any
-        values, scales, plain = long_decimals(fields.chars, words, before, ends)
-        if column.dtype.kind == "f":
-            values = values / scales
-        else:
-            low, high = np.iinfo(column.dtype).min, np.iinfo(column.dtype).max
-            values = np.where(scales < 0, -values, values)
-            plain &= (abs(scales) == 1) & (values >= max(low, -(2**63))) & (values <= min(high, 2**63 - 1))
-        array[rows[plain]] = values[plain]
-        rows = rows[~plain]
-    if len(rows):
-        array[rows] = _decoded(column, fields.cut(column.index, rows))
+def _run(numbers: NumberColumns, fields: _Fields, words: Any, run: slice) -> tuple[npt.NDArray[Any], ...]:
+    """Convert those in some rows."""
+    before, ends = fields.before[run], fields.ends[run]
+    if len(numbers.columns) < ends.shape[1]:
+        before, ends = before.take(numbers.at, 1), ends.take(numbers.at, 1)
+    values, flaws, places = short_decimals(fields.chars, words, before, ends)
+    if numbers.has_integers:
+        flaws[(places >= POINT) > numbers.are_floats] = 1
+    if np.count_nonzero(flaws):
+        _mend(numbers, fields.chars, words, before, ends, values, flaws)
+    if numbers.has_narrow:
+        flaws[(values < numbers.lows) | (values > numbers.highs)] = 1
+    if numbers.dtype is None:
+        arrays = [found.astype(column.dtype) for column, found in zip(numbers.columns, values.T, strict=True)]
+    else:
+        arrays = [found.copy() for found in values.T.astype(numbers.dtype, "C")]
+    if np.count_nonzero(flaws):
+        for column, array, bad in zip(numbers.columns, arrays, flaws.T, strict=True):
+            (rows,) = bad.nonzero()
+            if len(rows):
+                array[rows] = _decoded(column, fields.cut(column.index, rows + run.start))
+    return tuple(arrays)
+
+
+def _mend(numbers: NumberColumns, chars: Any, words: Any, before: Any, ends: Any, values: Any, flaws: Any) -> None:
+    """Convert those fields that are missing, or longer; where that is done there is no flaw any more."""
+    where = flaws.nonzero()
+    before, ends, column = before[where], ends[where], where[1]
+    sizes = ends - before
+    is_missing = sizes == 1
+    if numbers.missing:
+        mask, text = numbers.missing_word
+        is_missing |= (sizes == len(numbers.missing) + 1) & (words[ends] & mask == text)
+    is_mended = is_missing & numbers.has_defaults[column]
+    found = numbers.defaults[column]
+    (long,) = ((sizes > 2) & (sizes <= LONGEST + 2) & ~is_missing).nonzero()
+    if len(long) >= _MANY:
+        longer, plain, whole = long_decimals(chars, words, before[long], ends[long])
+        own = column[long]
+        whole &= (longer >= numbers.lows[own]) & (longer <= numbers.highs[own])
+        is_mended[long] = np.where(numbers.are_floats[own], plain, whole)
+        found[long] = longer
+    values[where] = found
+    flaws[where] = ~is_mended
 
 
 def _decoded(column: Column, fields: list[bytes]) -> npt.NDArray[Any]:
     """Convert fields one by one."""
-    missing = {_encoded(text): default for text, default in column.missing.items()}
+    missing = {text.encode(): default for text, default in column.missing.items()}  # no field is what has no UTF-8 form
     if column.dtype == TEXT:
         for text, default in missing.items():
             if text in fields:

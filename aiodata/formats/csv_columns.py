@@ -15,8 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from aiodata.errors import DataError
-from aiodata.formats.csv_blocks import NumberColumns
-from aiodata.formats.csv_fields import TEXT
+from aiodata.formats.csv_fields import TEXT, NumberColumns
 
 if TYPE_CHECKING:
     import numpy as np

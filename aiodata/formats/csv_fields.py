@@ -5,16 +5,19 @@ Fields become numbers by Python's `float` and `int`, held to ASCII and to no und
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "FloatColumn", "IntColumn", "TEXT"]
+__all__ = ["Column", "FloatColumn", "IntColumn", "NumberColumns", "TEXT"]
 
 TEXT = np.dtype(object)
 _SAMPLE = 64
+_PLAIN = frozenset("0123456789.-")
 
 
 class Column:
@@ -106,6 +109,69 @@ class IntColumn(Column):
     def array(self, fields: Sequence[Any], count: int) -> npt.NDArray[Any]:
         """Convert `count` fields; raise as `Column.scalar` does."""
         return np.fromiter(map(int, fields), self.dtype, count)
+
+
+class NumberColumns:
+    """Those of a file's columns that hold numbers which are converted together.
+
+    Args:
+        columns: All columns.
+    """
+
+    __slots__ = (
+        *("are_floats", "at", "columns", "defaults", "dtype", "errors", "has_defaults", "has_integers", "has_narrow"),
+        *("highs", "lows", "missing", "missing_word"),
+    )
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = [column for column in columns if column.dtype != TEXT and not _is_odd(column)]
+        dtypes = [column.dtype for column in self.columns]
+        self.dtype = dtypes[0] if len(set(dtypes)) == 1 else None
+        """The dtype of all of them, if it is one."""
+        self.at = np.array([column.index for column in self.columns], np.intp)
+        self.are_floats = np.array([dtype.kind == "f" for dtype in dtypes], bool)
+        self.has_integers = not self.are_floats.all()
+        self.errors: Callable[[], AbstractContextManager[Any]] = nullcontext
+        if self.has_integers or np.float16 in dtypes:  # what is not plain, or beyond the range, may be cast
+            self.errors = partial(np.errstate, over="ignore", under="ignore", invalid="ignore")
+        defaults = [_default(column) for column in self.columns]
+        self.has_defaults = np.array([default is not None for default in defaults], bool)
+        self.defaults = np.array([0 if default is None else default for default in defaults], np.float64)
+        self.missing = b""
+        """What a missing field is written as, beside the empty one, if it is of at most 8 ASCII characters."""
+        self.missing_word = (0, 0)
+        """A mask of the last 8 bytes of such a field, and what they are in it."""
+        texts = {text for column in self.columns for text in column.missing if text}
+        if len(texts) == 1 and len(text := texts.pop()) <= 8 and text.isascii():
+            self.missing = text.encode()
+            kept = b"\xff" * len(text)
+            mask, word = np.frombuffer(kept.rjust(8, b"\0") + self.missing.rjust(8, b"\0"), "<i8").tolist()
+            self.missing_word = (mask, word)
+        limits = [_limits(dtype) for dtype in dtypes]
+        self.lows, self.highs = np.array(limits, np.float64).reshape(-1, 2).T
+        """The limits of each; those that are not exact as floats are beyond what is converted together."""
+        self.has_narrow = any(low > -(10**8) or high < 10**8 for low, high in limits)
+
+
+def _is_odd(column: Column) -> bool:
+    """Tell whether what looks like a number may be a missing one."""
+    return any(text and _PLAIN.issuperset(text) for text in column.missing)
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    limits = np.iinfo(dtype)
+    return limits.min, limits.max
+
+
+def _default(column: Column) -> float | None:
+    """Give a column's default, unless it is an integer that no float is."""
+    default = column.missing[""]
+    if default is None:
+        return None
+    value = column.scalar(default).item()
+    return value if value != value or float(value) == value else None
 
 
 def _encoded(text: str) -> bytes:

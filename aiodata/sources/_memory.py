@@ -39,6 +39,6 @@ async def _slices(run: Run, *, start: int | None, columns: Any, count: int, larg
     while index < count:
         stop = min(count, index + size)
         rows = slice_columns(columns, index, stop)
-        yield Block(Origin(partial(int, index)), columns=rows, length=stop - index)
+        yield Block(Origin(partial(int, index)), columns=rows, length=stop - index, within=(columns, index))
         index = stop
         size = min(2 * size, largest)

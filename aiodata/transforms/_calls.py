@@ -141,6 +141,9 @@ class Calls:
         """Call the function on each element; give the results, with failures in their places."""
         if self.coroutine:
             return [await self._awaited(element) for element in elements]
+        if self.executor == "process" and self._processes is None:
+            function = pickled(self.function, self.label)
+            self._processes = self.run.pools.processes(self.run.root.plan, self.limit, install, function, self.limit)
         try:
             if self.limit is None:
                 return (await self._attempt(elements))[0]
@@ -210,9 +213,7 @@ class Calls:
             future.cancel()
 
     async def _in_process(self, elements: list[Any]) -> tuple[list[Any], float, int | None]:
-        if self._processes is None:
-            function = pickled(self.function, self.label)
-            self._processes = self.run.pools.processes(self.limit, install, function, self.limit)
+        assert self._processes is not None
         try:
             return *await asyncio.wrap_future(self._processes.submit(elements)), None
         except Overdue as overdue:

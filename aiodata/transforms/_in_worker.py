@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 import threading
 import traceback
 from functools import partial
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aiodata.engine.block import Failure
 from aiodata.errors import WorkerError
+from aiodata.extras import load
 from aiodata.functions import as_error, call
 from aiodata.structure import normalize
 
@@ -139,12 +142,35 @@ def _compute_installed(
 
 
 def pickled(function: Callable[..., Any], label: str) -> bytes:
-    """Pickle a function for worker processes; its error tells what can be pickled."""
+    """Pickle a function for worker processes: by reference where they can import it, else with its code.
+
+    Raises:
+        Exception: It cannot be pickled; notes say what can be, and what to install.
+    """
     try:
-        return pickle.dumps(function)
+        by_reference = pickle.dumps(function)
+        if not (b"__main__" in by_reference and _is_main_a_secret()):
+            return by_reference
+        reason: Exception = pickle.PicklingError("worker processes cannot import the module __main__: it has no file")
     except Exception as error:
-        error.add_note(f"in {label}: a function for executor='process' must be defined at the top level of a module")
+        reason = error
+    try:
+        return cast("bytes", load("cloudpickle", "process", "one that they cannot import").dumps(function))
+    except ImportError as missing:
+        reason.add_note(f"in {label}: worker processes import the function; {missing}")
+        raise reason from None
+    except Exception as error:
+        error.add_note(f"in {label}: a function for executor='process' has to be pickled")
         raise
+    finally:
+        del reason  # else it and this frame, which its traceback holds, would be a cycle
+
+
+def _is_main_a_secret() -> bool:
+    """Tell whether the main module cannot be imported by another process, as in an interactive session."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    return getattr(main, "__spec__", None) is None and (file is None or not os.path.exists(file))
 
 
 def _portable(failure: Failure) -> Failure:

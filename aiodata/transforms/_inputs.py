@@ -45,6 +45,7 @@ class Owners:
         """Their states when the dataset had last been read to its end; while it is read, its own position has them."""
 
     def alive(self) -> list[Any]:
+        """Give the generators, or none if one of them is gone."""
         found = [reference() for reference in self.references]
         return [] if None in found else found
 

@@ -62,9 +62,10 @@ class _InputsAhead:
         self.inputs = inputs
         self.next = inputs.next
         self.counters = inputs.run.statistics.counters(inputs.label)
-        self.counters.parallelism = calls
+        self.tunes = calls < 1
+        self.knob = inputs.run.tuner.knob(inputs.label, self.counters, calls, most=length)
         self._unfinished = asyncio.Semaphore(length)
-        self._reading = asyncio.Semaphore(calls)
+        self._reading = asyncio.Semaphore(self.knob.value)
         self._room = asyncio.Semaphore(length)
         self._opened: asyncio.Queue[tuple[Reader | Failure | End, Any]] = asyncio.Queue()
         self._opener: Job | None = None
@@ -122,7 +123,10 @@ class _InputsAhead:
 
     def _read_ahead(self, reader: Reader) -> Reader:
         run = self.inputs.run
-        channel = run.channel(Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES))
+        buffer = Buffer(AHEAD_ELEMENTS, self.counters, AHEAD_BYTES)
+        if self.tunes:
+            buffer = run.tuner.buffer(self.inputs.label, self.counters, AHEAD_ELEMENTS, AHEAD_BYTES)
+        channel = run.channel(buffer)
         self._jobs[id(reader)] = run.spawn(partial(self._fill, channel, reader), channel.end)
         reader.blocks = channel
         reader.channel = channel

@@ -13,7 +13,9 @@ from aiodata.structure import flatten, map_structure, pack_like, same_structure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ColumnStore", "Given", "RowStore"]
+    from aiodata.engine.block import Block
+
+__all__ = ["ColumnStore", "Given", "IndexStore", "RowStore"]
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -83,6 +85,42 @@ class RowStore:
         return ids
 
 
+class IndexStore:
+    """Rows of columns that lie in memory anyway, by their numbers: nothing is copied until they are taken out.
+
+    Args:
+        block: One that is within them.
+        number: Of its first element.
+    """
+
+    def __init__(self, block: Block[Any], number: int) -> None:
+        assert block.within is not None
+        self._columns, first = block.within
+        self._ahead = number - first
+        """By how much an element's number is ahead of its row's; the same for all of them."""
+
+    def fits(self, block: Block[Any], number: int) -> bool:
+        """Tell whether a block whose first element has that number goes on in the same columns."""
+        within = block.within
+        return within is not None and within[0] is self._columns and number - within[1] == self._ahead
+
+    def add(self, columns: Any, start: int, stop: int, number: int) -> Numbers:
+        """Keep rows `start` to `stop` of a block, the first one having the given number; give their ids."""
+        return np.arange(number, number + stop - start)
+
+    def take(self, ids: Numbers) -> Any:
+        """Take rows out, as columns."""
+        return take_columns(self._columns, ids - self._ahead)
+
+    def numbers(self, ids: Numbers) -> Numbers:
+        """Give the numbers of ids."""
+        return ids
+
+    def rows(self, ids: Numbers) -> Iterator[Any]:
+        """Iterate over the elements of ids."""
+        return iterate(self.take(ids))
+
+
 class ColumnStore:
     """Rows of columns in slots of arrays that grow as needed; ids in the ring are slots.
 
@@ -96,8 +134,9 @@ class ColumnStore:
         self._numbers = np.empty(0, np.int64)
         self._free = np.empty(0, np.int64)
 
-    def fits(self, columns: Any) -> bool:
-        """Tell whether columns have the structure, shapes and dtypes of this store."""
+    def fits(self, block: Block[Any], number: int) -> bool:
+        """Tell whether a block's columns have the structure, shapes and dtypes of this store."""
+        columns = block.columns
         if same_structure(self._template, columns):
             return False
         return all(
@@ -110,6 +149,14 @@ class ColumnStore:
             )
             for ours, theirs in zip(self._arrays, flatten(columns), strict=True)
         )
+
+    @classmethod
+    def of(cls, columns: Any, numbers: Numbers) -> tuple[ColumnStore, Numbers]:
+        """Make a store of rows that have the given numbers; give it and their slots."""
+        store = cls(columns)
+        slots = store.add(columns, 0, len(numbers), 0)
+        store._numbers[slots] = numbers
+        return store, slots
 
     def add(self, columns: Any, start: int, stop: int, number: int) -> Numbers:
         """Keep rows `start` to `stop` of columns, the first one having the given number; give their slots."""

@@ -17,7 +17,7 @@ from aiodata.engine.position import Origin
 from aiodata.engine.skipped import Skipped
 from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms._shuffle_reads import Reads
-from aiodata.transforms._shuffle_store import ColumnStore, Given, RowStore
+from aiodata.transforms._shuffle_store import ColumnStore, Given, IndexStore, RowStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -54,7 +54,7 @@ class Window:
         self.capacity = capacity
         self.seeds = seeds
         self.ring = ShuffleRing(pair, capacity)
-        self.store: RowStore | ColumnStore | None = None
+        self.store: RowStore | ColumnStore | IndexStore | None = None
         self.next = 0
         """Number of the next pull."""
         self.reads = Reads()
@@ -219,9 +219,19 @@ class Window:
     # What has been computed
 
     def _takes_columns(self, block: Block[Any]) -> bool:
-        if self.store is None:
-            self.store = ColumnStore(block.columns)
-        return isinstance(self.store, ColumnStore) and self.store.fits(block.columns)
+        store = self.store
+        if store is None:
+            store = self.store = ColumnStore(block.columns) if block.within is None else IndexStore(block, self.next)
+        if isinstance(store, IndexStore) and not store.fits(block, self.next):
+            ids, words = self.ring.snapshot()
+            store, slots = ColumnStore.of(store.take(ids), store.numbers(ids))
+            self._go_on(store, slots, words)
+        return not isinstance(store, RowStore) and store.fits(block, self.next)
+
+    def _go_on(self, store: RowStore | ColumnStore, ids: Any, words: int) -> None:
+        """Go on with the elements of the window in another store, where they have other ids."""
+        self.store = store
+        self.ring = ShuffleRing(self.pair, self.capacity, window=ids, words=words)
 
     def _in_bulk(self, body: Any, length: int) -> Iterator[Block[Any]]:
         """Take columns, or an iterator over so many computed rows, into the window, and give what comes out.
@@ -251,17 +261,17 @@ class Window:
         store, origin, offset = self.store, self._origin(), len(self.given)
         assert store is not None
         self.given.extend(store.numbers(ids))
-        if isinstance(store, ColumnStore):
+        if not isinstance(store, RowStore):
             return Block(origin, offset, columns=store.take(ids), length=len(ids))
         return Block(origin, offset, computed=store.take(ids), clean=True)
 
     def _spill(self) -> None:
         """Go on with rows: the input has elements that do not fit the columns so far."""
-        if isinstance(self.store, ColumnStore):
+        if isinstance(self.store, (ColumnStore, IndexStore)):
             slots, words = self.ring.snapshot()
             numbers = self.store.numbers(slots)
-            self.store = RowStore(dict(zip(numbers.tolist(), self.store.rows(slots), strict=True)))
-            self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=words)
+            store = RowStore(dict(zip(numbers.tolist(), self.store.rows(slots), strict=True)))
+            self._go_on(store, numbers, words)
         elif self.store is None:
             self.store = RowStore({})
 

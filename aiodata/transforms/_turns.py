@@ -59,7 +59,7 @@ def scheduled(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[
 def alike(one: Any, other: Any) -> bool:
     """Tell whether columns have the same structure, row shapes and dtypes, keys in the same order."""
     if type(one) is np.ndarray and type(other) is np.ndarray:
-        return one.dtype == other.dtype and one.shape[1:] == other.shape[1:]
+        return bool(one.dtype == other.dtype) and one.shape[1:] == other.shape[1:]
     if same_structure(one, other) or _keys(one) != _keys(other):
         return False
     return all(
@@ -94,7 +94,7 @@ def merged(parts: Sequence[Any], counts: Sequence[int], size: int, begun: int) -
     leaves = [flatten(parts[number]) for number in present]
     places = [_places(number, counts[number], size, begun, len(counts)) for number in present]
     total = sum(counts)
-    joined = []
+    joined: list[Any] = []
     for at, first in enumerate(leaves[0]):
         if first is None:
             joined.append(None)

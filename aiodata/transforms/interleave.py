@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiodata.checks import check_integer, check_parallelism
+from aiodata.engine.machine import available_cores
 from aiodata.engine.plan import AUTOTUNE, INFINITE, UNKNOWN
 from aiodata.functions import check_callable, name_of
-from aiodata.options import available_cores
 from aiodata.random import seeded
 from aiodata.transforms._cycle import cycle
 from aiodata.transforms._parallel_cycle import parallel_cycle
@@ -78,7 +78,7 @@ def interleave(
             label=label,
             length=length,
             block_length=run_length,
-            calls=length if calls == AUTOTUNE else calls,
+            calls=calls,
             deterministic=deterministic,
         )
     parallel = calls is not None

@@ -34,8 +34,8 @@ def prefetch(self: Dataset[T], buffer_size: int | None = AUTOTUNE, name: str | N
 
     Args:
         buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. `AUTOTUNE`, or None,
-            begins with 1 and doubles, up to 1,024, whenever the consumer finds nothing although the buffer had been
-            full; it stays at 1 where the options say `autotune.enabled = False`.
+            begins with 1 and doubles, up to 1,024 and within the options' `autotune.ram_budget`, whenever the consumer
+            finds nothing although the buffer had been full; it stays at 1 where they say `autotune.enabled = False`.
         name: A name for the stage, shown in `repr`.
 
     Raises:
@@ -65,6 +65,4 @@ def prefetch(self: Dataset[T], buffer_size: int | None = AUTOTUNE, name: str | N
 
 
 def _prefetch(run: Run, source: Source, *, start: Cursor | None, size: int, label: str) -> AsyncIterator[Block[Any]]:
-    if size == AUTOTUNE and run.options.autotune.enabled is False:
-        size = 1
     return source.open(start) if size == 0 else read_ahead(run, source, start, size, label)

@@ -46,8 +46,8 @@ def with_options(self: Dataset[T], options: Options, name: str | None = None) ->
     if not isinstance(options, Options):
         raise TypeError(f"with_options: options must be an Options, not {type(options).__name__}")
     own = Options().merge(options)
-    # Another limit or patience of reading is no other pipeline: a state of this one may go on with it.
-    told = replace(own, storage=StorageOptions())
+    # Another limit or patience of reading is no other pipeline, nor are other choices: a state may go on with them.
+    told = replace(own, storage=StorageOptions(), autotune=replace(own.autotune, frozen=None))
     return self.then(
         "with_options",
         _with_options,

@@ -1,4 +1,4 @@
-"""Memory of the textbook chain: the peak, and whether it stays flat from epoch to epoch."""
+"""Memory: whether it stays flat from epoch to epoch, and what reading many remote objects at once takes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.measuring import Row
+from benchmarks.passes import load
+from benchmarks.rounds import data_folder, served
 
 EPOCHS = 5
+REMOTE = "records: aiodata, interleave, for"
 _OWN = Path(__file__).parent
 
 
@@ -35,7 +38,34 @@ def measure(rounds: int) -> list[Row]:
         if name != "numpy":
             growth = [one[-1] - one[2] for one in found]
             rows.append(Row(f"{words[name]}: growth from epoch 2 to {EPOCHS}", growth, "MB"))
-    return rows
+    return [*rows, _remote(rounds)]
+
+
+def _remote(rounds: int) -> Row:
+    """Read remote objects in fresh processes; how much more memory that takes than the imports."""
+    from aiodata.storage.transfer.download import MEMORY_BYTES
+    from aiodata.transforms._parallel_cycle import AHEAD_BYTES
+    from benchmarks.workloads.remote import AT_ONCE
+
+    command = [sys.executable, __file__, "remote"]
+    workload = load("remote")
+    with served(workload, data_folder(workload)) as environment:
+        peaks = [
+            float(subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout)
+            for _ in range(min(rounds, 3))
+        ]
+    most = MEMORY_BYTES + AT_ONCE * AHEAD_BYTES  # what the network may hold, and what interleave may
+    return Row(f"remote, {REMOTE}: peak", peaks, "MB", limit=most / 1e6)
+
+
+def _remote_peak() -> float:
+    import aiohttp  # noqa: F401 - imported before memory is measured
+
+    elements = load("remote").peers[REMOTE].make(Path())
+    before = resident()[0]
+    for _ in elements():  # type: ignore[union-attr]
+        pass
+    return resident()[0] - before
 
 
 def resident() -> tuple[float, float]:
@@ -76,4 +106,4 @@ def _in_memory() -> object:
 
 if __name__ == "__main__":
     sys.path.append(str(_OWN.parent))
-    print(json.dumps(_work(sys.argv[1])))
+    print(json.dumps(_remote_peak() if sys.argv[1] == "remote" else _work(sys.argv[1])))

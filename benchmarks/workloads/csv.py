@@ -6,20 +6,32 @@ scale the features, batch 32. As in the "Loading and preprocessing" chapters of 
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.workload import Pass, Workload
-
-FILES, ROWS, FEATURES = 20, 5_000, 8
-CYCLE, WINDOW, BATCH = 5, 10_000, 32
-MEAN = np.linspace(-1, 1, FEATURES, dtype=np.float32)
-STD = np.linspace(1, 2, FEATURES, dtype=np.float32)
-DEFAULTS = [np.float32(0)] * (FEATURES + 1)
+from benchmarks.workloads._csv_lines import (
+    BATCH,
+    CYCLE,
+    DEFAULTS,
+    FEATURES,
+    FILES,
+    MEAN,
+    ROWS,
+    STD,
+    WINDOW,
+    cut,
+    gathered,
+    grain_lines,
+    lines_of,
+    list_row,
+    list_rows,
+    paths,
+    tf_lines,
+)
 
 
 def prepare(folder: Path) -> None:
@@ -40,23 +52,12 @@ WORKLOAD = Workload(
 )
 
 
-def paths(folder: Path) -> list[str]:
-    """Name the files."""
-    return sorted(map(str, folder.glob("*.csv")))
-
-
 def _textbook(folder: Path, parse: Any, **arguments: Any) -> Any:
     from aiodata import Dataset, TextLineDataset
 
     files: Any = Dataset.list_files(str(folder / "*.csv"), seed=1)
     lines = files.interleave(lambda path: TextLineDataset(path).skip(1), cycle_length=CYCLE)
     return lines.shuffle(WINDOW, seed=1).map(parse, **arguments).batch(BATCH).prefetch(1)
-
-
-def parse_row(line: bytes) -> tuple[Any, Any]:
-    """Parse a line with numpy alone."""
-    values = np.array(line.split(b","), np.float32)
-    return (values[:-1] - MEAN) / STD, values[-1]
 
 
 def parse_rows(lines: Any) -> tuple[Any, Any]:
@@ -89,92 +90,27 @@ async def _only_async(dataset: Any) -> Any:
 @WORKLOAD.ours("aiodata, per-row function")
 def per_row(folder: Path) -> Pass:
     """Parse each line with numpy."""
-    dataset = _textbook(folder, _list_row)
+    dataset = _textbook(folder, list_row)
     return lambda: dataset
 
 
 @WORKLOAD.ours("aiodata, per-row function, 5 calls")
 def per_row_calls(folder: Path) -> Pass:
     """Do the same as the textbook writes it, with parallel calls."""
-    dataset = _textbook(folder, _list_row, num_parallel_calls=5)
+    dataset = _textbook(folder, list_row, num_parallel_calls=5)
     return lambda: dataset
-
-
-def _list_row(line: bytes) -> tuple[Any, Any]:
-    values = np.array(list(map(float, line.split(b","))), np.float32)
-    return (values[:-1] - MEAN) / STD, values[-1]
-
-
-def _interleaved(folder: Path) -> Iterator[bytes]:
-    waiting = paths(folder)
-    random.shuffle(waiting)
-    slots: list[Iterator[bytes]] = []
-    while waiting or slots:
-        while len(slots) < CYCLE and waiting:
-            lines = iter(open(waiting.pop(), "rb"))  # noqa: SIM115 - closed when its last line is read
-            next(lines)
-            slots.append(lines)
-        for slot in list(slots):
-            line = next(slot, None)
-            if line is None:
-                slots.remove(slot)
-            else:
-                yield line
-
-
-def _shuffled(elements: Iterator[Any]) -> Iterator[Any]:
-    window: list[Any] = []
-    draw = random.random
-    for element in elements:
-        if len(window) < WINDOW:
-            window.append(element)
-            continue
-        at = int(draw() * WINDOW)
-        out, window[at] = window[at], element
-        yield out
-    random.shuffle(window)
-    yield from window
 
 
 @WORKLOAD.limit("plain loop, per row")
 def plain_per_row(folder: Path) -> Pass:
     """Do it with generators, a row at a time."""
-
-    def batches() -> Iterator[Any]:
-        features: list[Any] = []
-        targets: list[Any] = []
-        for line in _shuffled(_interleaved(folder)):
-            x, y = _list_row(line)
-            features.append(x)
-            targets.append(y)
-            if len(features) == BATCH:
-                yield np.array(features), np.array(targets)
-                features, targets = [], []
-        if features:
-            yield np.array(features), np.array(targets)
-
-    return batches
+    return lambda: map(gathered, cut(map(list_row, lines_of(paths(folder)))))
 
 
 @WORKLOAD.limit("plain loop, batched")
 def plain_batched(folder: Path) -> Pass:
     """Shuffle lines with generators, parse 32 of them at once."""
-
-    def parsed(lines: list[bytes]) -> tuple[Any, Any]:
-        values = np.fromstring(b",".join(lines), np.float32, sep=",").reshape(len(lines), -1)
-        return (values[:, :-1] - MEAN) / STD, values[:, -1]
-
-    def batches() -> Iterator[Any]:
-        lines: list[bytes] = []
-        for line in _shuffled(_interleaved(folder)):
-            lines.append(line)
-            if len(lines) == BATCH:
-                yield parsed(lines)
-                lines = []
-        if lines:
-            yield parsed(lines)
-
-    return batches
+    return lambda: map(list_rows, cut(lines_of(paths(folder))))
 
 
 @WORKLOAD.limit("np.loadtxt, whole files, columns")
@@ -209,11 +145,151 @@ def arrow(folder: Path) -> Pass:
     return batches
 
 
+def _tf_parse(axis: int) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
+    def parse(lines: Any) -> Any:
+        fields = tf.io.decode_csv(lines, [0.0] * (FEATURES + 1))
+        return (tf.stack(fields[:-1], axis) - MEAN) / STD, fields[-1]
+
+    return parse
+
+
+@WORKLOAD.peer("tf.data, textbook", "tensorflow")
+def tf_textbook(folder: Path) -> Pass:
+    """Parse each row in a call of its own, as textbooks write it."""
+    dataset = tf_lines(folder).map(_tf_parse(0), num_parallel_calls=5).batch(BATCH).prefetch(1)
+    return lambda: dataset
+
+
+@WORKLOAD.peer("tf.data, vectorised", "tensorflow")
+def tf_vectorised(folder: Path) -> Pass:
+    """Parse batches, some at once."""
+    dataset = tf_lines(folder).batch(BATCH).map(_tf_parse(1), num_parallel_calls=5).prefetch(1)
+    return lambda: dataset
+
+
+@WORKLOAD.peer("tf.data, vectorised, one call at a time", "tensorflow")
+def tf_sequential(folder: Path) -> Pass:
+    """Parse batches one after the other."""
+    dataset = tf_lines(folder).batch(BATCH).map(_tf_parse(1)).prefetch(1)
+    return lambda: dataset
+
+
+@WORKLOAD.peer("tf.data, make_csv_dataset", "tensorflow")
+def tf_make_csv(folder: Path) -> Pass:
+    """Have batches of columns read, and stack and scale them."""
+    import tensorflow as tf
+
+    dataset = tf.data.experimental.make_csv_dataset(
+        str(folder / "*.csv"),
+        BATCH,
+        column_defaults=[0.0] * (FEATURES + 1),
+        label_name="y",
+        num_epochs=1,
+        shuffle_buffer_size=WINDOW,
+        num_parallel_reads=CYCLE,
+        prefetch_buffer_size=1,
+    ).map(lambda x, y: ((tf.stack(list(x.values()), 1) - MEAN) / STD, y))
+    return lambda: dataset
+
+
+def _torch_loader(folder: Path, per_row: bool = True, **arguments: Any) -> Pass:
+    from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+    class Rows(IterableDataset):
+        def __iter__(self) -> Iterator[Any]:
+            worker = get_worker_info()
+            files = paths(folder) if worker is None else paths(folder)[worker.id :: worker.num_workers]
+            return map(list_row, lines_of(files)) if per_row else lines_of(files)
+
+    loader: Any = DataLoader(Rows(), BATCH, **arguments)
+    return lambda: loader
+
+
+@WORKLOAD.peer("torch DataLoader, 0 workers", "torch")
+def torch_inline(folder: Path) -> Pass:
+    """Parse rows with numpy, and gather them as numpy does."""
+    return _torch_loader(folder, collate_fn=gathered)
+
+
+@WORKLOAD.peer("torch DataLoader, 0 workers, default collate", "torch")
+def torch_default(folder: Path) -> Pass:
+    """Do the same as people write it first."""
+    return _torch_loader(folder)
+
+
+@WORKLOAD.peer("torch DataLoader, batch first: collate_fn parses", "torch")
+def torch_collate(folder: Path) -> Pass:
+    """Give the loader lines, and parse 32 of them where it gathers a batch."""
+    return _torch_loader(folder, per_row=False, collate_fn=list_rows)
+
+
+@WORKLOAD.peer("torch DataLoader, 2 workers", "torch")
+def torch_workers(folder: Path) -> Pass:
+    """Share the files between two processes that live on, and send numpy's arrays."""
+    workers: Any = {"num_workers": 2, "persistent_workers": True, "multiprocessing_context": "fork"}
+    return _torch_loader(folder, collate_fn=gathered, **workers)
+
+
+@WORKLOAD.peer("torchdata.nodes", "torchdata")
+def torch_nodes(folder: Path) -> Pass:
+    """Parse rows, then gather them."""
+    from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper
+
+    def batches() -> Any:
+        rows: Any = Mapper(IterableWrapper(lines_of(paths(folder))), list_row)
+        return Loader(Mapper(Batcher(rows, BATCH, drop_last=False), gathered))
+
+    return batches
+
+
+@WORKLOAD.peer("torchdata, batch first", "torchdata")
+def torch_nodes_batched(folder: Path) -> Pass:
+    """Gather lines, then parse 32 at once."""
+    from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper
+
+    def batches() -> Any:
+        lines: Any = IterableWrapper(lines_of(paths(folder)))
+        return Loader(Mapper(Batcher(lines, BATCH, drop_last=False), list_rows))
+
+    return batches
+
+
+@WORKLOAD.peer("Grain, threads", "grain")
+def grain_threads(folder: Path) -> Pass:
+    """Parse each row, with the library's own defaults."""
+    dataset = grain_lines(folder, 1).map(list_row).batch(BATCH, batch_fn=gathered)
+    return lambda: dataset
+
+
+@WORKLOAD.peer("Grain, batch first, 500 lines ahead", "grain")
+def grain_batched(folder: Path) -> Pass:
+    """Parse 32 rows at once, and let each file's thread run far ahead."""
+    dataset = grain_lines(folder, 500).batch(BATCH, batch_fn=list).map(list_rows)
+    return lambda: dataset
+
+
+@WORKLOAD.peer("SPDL, batched", "spdl.pipeline")
+def spdl_batched(folder: Path) -> Pass:
+    """Give the pipeline lists of 32 lines, which two threads parse."""
+    from spdl.pipeline import PipelineBuilder
+
+    def batches() -> Iterator[Any]:
+        builder: Any = PipelineBuilder().add_source(cut(lines_of(paths(folder))))
+        pipeline = builder.pipe(list_rows, concurrency=2).add_sink(3).build(num_threads=2)
+        with pipeline.auto_stop():
+            yield from pipeline
+
+    return batches
+
+
 WORKLOAD.target("aiodata, vectorized=True", "tf.data", 7, "tf.data's best form")
 WORKLOAD.target("aiodata, vectorized=True", "tf.data, textbook", 20)
 WORKLOAD.target("aiodata, vectorized=True", ("torch", "Grain", "SPDL", "tf.data"), 1.5, "the fastest peer")
 WORKLOAD.target("aiodata, vectorized=True", "plain loop, batched", 1.2)
 WORKLOAD.target("aiodata, vectorized=True", ("np.loadtxt", "pyarrow"), 0.6, "the columnar loop")
 WORKLOAD.target("aiodata, per-row function", "tf.data, textbook", 4)
-WORKLOAD.target("aiodata, per-row function", ("torch", "Grain", "SPDL"), 1, "the fastest peer")
+PER_ROW = ("torch DataLoader, 0", "torch DataLoader, 2", "torchdata.nodes", "Grain, threads", "tf.data, textbook")
+WORKLOAD.target("aiodata, per-row function", PER_ROW, 1, "the fastest peer that parses rows")
 WORKLOAD.target("aiodata, per-row function", "plain loop, per row", 0.8)

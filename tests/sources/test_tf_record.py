@@ -13,6 +13,7 @@ import time
 import tracemalloc
 import warnings
 import zlib
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiodata import Dataset, TFRecordDataset, TFRecordWriter
+from aiodata.engine.block import Block, Failure, pull
+from aiodata.engine.position import Origin
 from aiodata.errors import CorruptRecordError, StateError
 from aiodata.formats.tfrecord import RecordSplitter, frame
 from tests.programs import assert_gives, assert_outcomes, first, outcomes, to_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from aiodata.formats.cuts import Cut
 
 pytest.importorskip("google_crc32c", reason="TFRecord's checksums need google-crc32c")
 
@@ -89,11 +94,101 @@ def test_a_record_is_framed_by_the_book(payload: bytes) -> None:
 @given(st.lists(st.binary(max_size=90), max_size=12), st.integers(1, 64))
 def test_every_size_of_piece_gives_the_same_records(records: list[bytes], size: int) -> None:
     data = content(*records)
-    splitter = RecordSplitter("x", 0, 0)
-    cuts = [cut for at in range(0, len(data), size) for cut in splitter.feed(data[at : at + size])]
-    cuts += splitter.finish()
-    assert [record for cut in cuts for record in cut.elements or ()] == records
+    cuts, found = fed(data, [size])
+    assert found == records
     assert sum(cut.size for cut in cuts) == len(data)
+
+
+def fed(data: bytes, sizes: list[int], offset: int = 0, number: int = 0) -> tuple[list[Cut], list[Any]]:
+    """Feed data in pieces of sizes that repeat; give the cuts, and all records with errors in their places."""
+    splitter = RecordSplitter("x", offset, number)
+    cuts: list[Cut] = []
+    found: list[Any] = []
+
+    def keep(some: Iterator[Cut]) -> None:
+        for cut in some:
+            cuts.append(cut)
+            block: Block[Any] = Block(
+                Origin(list), computed=cut.elements, columns=cut.columns, length=cut.length, clean=cut.clean
+            )
+            found.extend(pull(block.rows(), cut.length + 1))
+
+    at = 0
+    try:
+        for size in cycle(sizes):
+            if at >= len(data):
+                break
+            keep(splitter.feed(data[at : at + size]))
+            at += size
+        keep(splitter.finish())
+    except CorruptRecordError as error:
+        found.append(Failure(error))
+    return cuts, [told(one.exception) if isinstance(one, Failure) else one for one in found]
+
+
+def told(error: CorruptRecordError) -> tuple[int | None, int | None, str]:
+    return error.record, error.offset, str(error)[:60]
+
+
+def read_plainly(data: bytes) -> list[Any]:
+    """Read records one by one, as the format's description says; errors are their record and byte."""
+    found: list[Any] = []
+    at = 0
+    while at < len(data):
+        head, begin = data[at : at + 12], at
+        length, crc = struct.unpack("<QI", head.ljust(12, b"\0"))
+        stop = at + 12 + length
+        if len(head) == 12 and masked(head[:8]) != crc or stop + 4 > len(data):
+            return [*found, (len(found), begin)]
+        payload = data[at + 12 : stop]
+        good = masked(payload) == int.from_bytes(data[stop : stop + 4], "little")
+        found.append(payload if good else (len(found), begin))
+        at = stop + 4
+    return found
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 60)), max_size=5)
+
+
+@given(RUNS, st.lists(st.tuples(st.integers(0), st.integers(1, 255)), max_size=3), st.data())
+def test_runs_of_records_of_one_length_are_read_as_others_are(
+    runs: list[tuple[int, int]], damage: list[tuple[int, int]], data: Any
+) -> None:
+    records = [bytes([n, length, 7, 0])[:length] for length, count in runs for n in range(count)]
+    damaged = bytearray(content(*records))
+    for at, bits in damage if damaged else ():
+        damaged[at % len(damaged)] ^= bits
+    whole = bytes(damaged[: len(damaged) - data.draw(st.sampled_from([0, 0, 1, 5]))])
+    expected = read_plainly(whole)
+    sizes = data.draw(st.lists(st.integers(1, 999), min_size=1, max_size=3))
+    for some in ([len(whole) + 1], sizes):
+        cuts, found = fed(whole, some)
+        assert [one[:2] if isinstance(one, tuple) else one for one in found] == expected
+        assert all(cut.clean == (cut.elements is None) for cut in cuts)
+        # Begun at any cut, it goes on with the same.
+        begun = read = 0
+        for cut in cuts:
+            assert fed(whole[begun:], sizes, begun, read)[1] == found[read:]
+            begun, read = begun + cut.size, read + cut.length
+
+
+@pytest.mark.parametrize("at", [0, 1, 15, 16, 17, 500, 999])
+@pytest.mark.parametrize("part", ["length", "payload", "checksum"])
+def test_damage_in_a_long_run_is_found_in_its_place(at: int, part: str, tmp_path: Path) -> None:
+    records = [b"%08d" % n for n in range(1000)]
+    damaged = bytearray(content(*records))
+    damaged[24 * at + {"length": 5, "payload": 14, "checksum": 21}[part]] ^= 16
+    found = outcomes(TFRecordDataset(write(tmp_path / "x", bytes(damaged))))
+    assert found[:at] == records[:at]
+    assert (found[at].record, found[at].offset) == (at, 24 * at)
+    assert found[at + 1 :] == ([] if part == "length" else records[at + 1 :])
+
+
+def test_blocks_of_a_run_end_at_about_a_mebibyte_and_at_4096_records() -> None:
+    for length, limit in ((0, 4096), (300, 3319), (2**20, 1), (2**21, 1)):
+        cuts, found = fed(content(*[bytes(length)] * (limit * 2 + 1)), [2**30])
+        assert [cut.length for cut in cuts] == [limit, limit, 1]
+        assert found == [bytes(length)] * (limit * 2 + 1)
 
 
 @each_compression

@@ -32,7 +32,11 @@ class Piece:
 
 
 PIECES = st.one_of(
-    st.builds(Piece, st.sampled_from(["list", "columns", "float columns"]), st.integers(0, 9)),
+    st.builds(
+        Piece,
+        st.sampled_from(["list", "columns", "float columns", "columns within others", "columns within yet others"]),
+        st.integers(0, 9),
+    ),
     st.builds(
         Piece,
         st.sampled_from(["list", "rows", "rows of known length"]),
@@ -44,7 +48,9 @@ PIECES = st.one_of(
 
 def dataset_of(pieces: Sequence[Piece], base: int = 0) -> Dataset[Any]:
     """Give the numbers from `base` on, in blocks; the place of each one is itself in words."""
-    return Dataset(Plan("blocks", partial(_blocks, pieces=pieces, base=base)))
+    whole = np.arange(base, base + sum(piece.length for piece in pieces))
+    wholes = {"columns within others": whole, "columns within yet others": np.concatenate([whole[:3], whole])}
+    return Dataset(Plan("blocks", partial(_blocks, pieces=pieces, base=base, wholes=wholes)))
 
 
 def outcomes_of(pieces: Sequence[Piece], base: int = 0) -> list[Any]:
@@ -57,22 +63,27 @@ def outcomes_of(pieces: Sequence[Piece], base: int = 0) -> list[Any]:
     return found
 
 
-async def _blocks(run: Run, *, start: int | None, pieces: Sequence[Piece], base: int) -> AsyncIterator[Block[Any]]:
+async def _blocks(
+    run: Run, *, start: int | None, pieces: Sequence[Piece], base: int, wholes: dict[str, Any]
+) -> AsyncIterator[Block[Any]]:
     first = 0
     for piece in pieces:
         skip = max(0, (start or 0) - first)
         if skip < max(1, piece.length):
-            yield _block(piece, base, first, skip)
+            yield _block(piece, base, first, skip, wholes.get(piece.kind))
         first += piece.length
 
 
-def _block(piece: Piece, base: int, first: int, skip: int) -> Block[Any]:
+def _block(piece: Piece, base: int, first: int, skip: int, whole: Any) -> Block[Any]:
     begin, count = first + skip, piece.length - skip
     origin = Origin(partial(int, begin), lambda offset: f"place {base + begin + offset}")
     values = np.arange(base + begin, base + begin + count)
     bad = {index - skip for index in piece.bad}
     if piece.kind == "columns":
         return Block(origin, columns=values, length=count)
+    if whole is not None:
+        at = begin + len(whole) - int(whole[-1]) + base - 1 if len(whole) else 0
+        return Block(origin, columns=whole[at : at + count], length=count, within=(whole, at))
     if piece.kind == "float columns":
         return Block(origin, columns=values.astype(float), length=count)
     if piece.kind == "list":

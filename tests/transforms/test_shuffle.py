@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import aiodata
 from aiodata import Dataset
+from aiodata.engine.block import Block
+from aiodata.engine.position import Origin
 from aiodata.random import PairSource, get_seed
 from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms import _shuffle_store, _shuffle_window
@@ -300,6 +302,30 @@ def test_long_blocks_that_are_computed_stay_so(kind: str) -> None:
     assert [place() for place in reading.places] == [f"place {x}" for x in expected]
     for number in (0, 1, 5000, 12_345, 20_999):
         assert read(shuffled(pieces, 1000), reading.cursors[number]()).outcomes == expected[number:]
+
+
+@pytest.mark.parametrize("capacity", [7, 40, None])
+def test_rows_that_come_again_are_not_taken_for_those_in_the_window(capacity: int | None) -> None:
+    values = np.arange(30) * 10
+    size = aiodata.UNKNOWN_CARDINALITY if capacity is None else capacity
+    ds = Dataset.from_tensor_slices({"x": values}).repeat(3).shuffle(size, seed=5, reshuffle_each_iteration=False)
+    expected = [10 * (number % 30) for number in one_by_one(list(range(90)), capacity)]
+    assert [int(element["x"]) for element in ds] == expected
+    iterator = ds.iterate()
+    for number in range(60):
+        assert int(next(iterator)["x"]) == expected[number]
+    again = ds.iterate(state=iterator.state_dict())
+    assert [int(element["x"]) for element in again] == expected[60:]
+    iterator.close()
+
+
+def test_rows_in_memory_are_copied_once() -> None:
+    values = np.arange(10_000)
+    store = _shuffle_store.IndexStore(Block(Origin(int), columns=values[:5], length=5, within=(values, 0)), 100)
+    ids = store.add(None, 0, 3, 100)
+    values[1] = -1  # seen when it is taken, so nothing was copied before
+    assert store.take(ids).tolist() == [0, -1, 2]
+    assert store.numbers(ids).tolist() == [100, 101, 102]
 
 
 def test_elements_are_computed_one_by_one_where_they_are_not_yet() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from aiodata import AUTOTUNE, AutotuneOptions, Dataset, Options, StorageOptions
-from aiodata.options import available_cores
-from aiodata.transforms._parallel_map import AUTOMATIC_COROUTINES
+from aiodata.engine.machine import available_cores
+from aiodata.engine.tuning import FIRST_WAITING
 from tests.programs import Boom, assert_gives, assert_outcomes, failing, i64, nested, nested_rows, to_list
 
 
@@ -85,7 +85,7 @@ def test_anything_else_is_refused(options: Any) -> None:
 
 @pytest.mark.parametrize("coroutine", [False, True])
 def test_the_budget_is_what_automatic_parallelism_takes(coroutine: bool) -> None:
-    automatic = AUTOMATIC_COROUTINES if coroutine else available_cores()
+    automatic = FIRST_WAITING if coroutine else available_cores()
     assert parallelism(Options(), coroutine) == automatic
     assert parallelism(Options(autotune=AutotuneOptions(cpu_budget=3)), coroutine) == 3
     assert parallelism(Options(autotune=AutotuneOptions(enabled=True, cpu_budget=3)), coroutine) == 3
@@ -93,7 +93,7 @@ def test_the_budget_is_what_automatic_parallelism_takes(coroutine: bool) -> None
 
 @pytest.mark.parametrize("coroutine", [False, True])
 def test_without_autotuning_the_default_is_taken_whatever_the_budget(coroutine: bool) -> None:
-    automatic = AUTOMATIC_COROUTINES if coroutine else available_cores()
+    automatic = FIRST_WAITING if coroutine else available_cores()
     assert parallelism(Options(autotune=AutotuneOptions(enabled=False, cpu_budget=3)), coroutine) == automatic
 
 
