@@ -1,6 +1,6 @@
 """Run the benchmarks and print Markdown tables.
 
-    python -m benchmarks [--only NAMES] [--peers NAMES] [--rounds N] [--json FILE] [--check]
+`python -m benchmarks [--only NAMES] [--peers NAMES] [--rounds N] [--json FILE] [--check]`
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from .passes import load
 from .report import as_json, heading, number, peers_table, targets_table
 from .rounds import Results, measure
 
-WORKLOADS = ["csv", "tfrecord", "memory", "elements", "text"]
+WORKLOADS = ["csv", "tfrecord", "memory", "elements", "text", "remote", "images"]
 PARTS = [
-    "overhead",
-    "memory",
+    "start",
+    "overlap",
+    "growth",
+    "grains",
     "lines",
-    "hand_over",
-    "import_time",
     "flights",
     "memory_use",
     "states",
-    "remote",
     "stages",
     "formats",
     "memory_formats",

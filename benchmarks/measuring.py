@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-__all__ = ["Row", "interleaved", "ratios", "row_of", "rows_of"]
+__all__ = ["Row", "adrain", "drain", "interleaved", "ratios", "row_of", "rows_of"]
 
 
 @dataclass
@@ -65,6 +65,18 @@ def interleaved(competitors: dict[str, Callable[[], Any]], rounds: int) -> dict[
             if number >= 0:
                 seconds[name].append(taken)
     return seconds
+
+
+def drain(elements: Iterable[Any]) -> None:
+    """Read everything."""
+    for _ in elements:
+        pass
+
+
+async def adrain(elements: AsyncIterable[Any]) -> None:
+    """Read everything in the running loop."""
+    async for _ in elements:
+        pass
 
 
 def ratios(ours: Iterable[float], theirs: Iterable[float]) -> float:

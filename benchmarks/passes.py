@@ -17,9 +17,10 @@ import sys
 from collections.abc import AsyncIterable, Iterable
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .workload import Elements, Peer, Workload
+if TYPE_CHECKING:
+    from .workload import Elements, Peer, Workload
 
 __all__ = ["load", "main"]
 

@@ -7,9 +7,10 @@ import os
 import platform
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .rounds import Results
+if TYPE_CHECKING:
+    from .rounds import Results
 
 __all__ = ["as_json", "heading", "number", "peers_table", "targets_table"]
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .workload import Peer, Target, Workload
+if TYPE_CHECKING:
+    from .workload import Peer, Target, Workload
 
 __all__ = ["Measured", "Results", "data_folder", "measure", "served"]
 
@@ -84,9 +85,7 @@ def served(workload: Workload, folder: Path) -> Iterator[dict[str, str]]:
     if workload.serves is None:
         yield environment
         return
-    with subprocess.Popen(
-        workload.serves(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
+    with subprocess.Popen(workload.serves(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         try:

@@ -436,13 +436,33 @@ def test_pad_stack_agrees_with_a_slow_one(data: st.DataObject) -> None:
     dtype = np.dtype(data.draw(st.sampled_from(["i2", "f4", "?", "u8", ">f8"])))
     sides = st.tuples(*[st.integers(0, 3)] * rank)
     rows = [data.draw(hnp.arrays(dtype, shape)) for shape in data.draw(st.lists(sides, min_size=1, max_size=4))]
-    rows = [np.array(row, order="F") for row in rows] if data.draw(st.booleans()) else rows
+    layout = data.draw(st.sampled_from(["C", "F", "strided"]))
+    if layout == "F":
+        rows = [np.array(row, order="F") for row in rows]
+    elif layout == "strided" and rank:
+        rows = [row.repeat(2, -1)[..., ::2] for row in rows]
     extra = data.draw(st.tuples(*[st.none() | st.integers(0, 2)] * rank))
     longest = [max(row.shape[axis] for row in rows) for axis in range(rank)]
     wanted = [None if more is None else most + more for most, more in zip(longest, extra, strict=True)]
     target = tuple(most if size is None else size for most, size in zip(longest, wanted, strict=True))
     fill = data.draw(st.sampled_from([None, dtype.type(1)]))
     assert same(pad_stack(rows, wanted, fill), pad_slowly(rows, target, fill or 0))
+
+
+@pytest.mark.parametrize("fill", [None, -1])
+def test_padding_of_any_length_is_the_same(fill: int | None) -> None:
+    for most in (1, 127, 128, 129, 3000):
+        rows = [np.arange(length) for length in (most, 0, most // 2, most - 1)]
+        assert same(pad_stack(rows, padding_values=fill), pad_slowly(rows, (most,), fill or 0))
+
+
+def test_a_padded_batch_is_writable_and_shares_nothing() -> None:
+    rows = [np.arange(2), np.arange(3)]
+    for _ in range(2):
+        made = pad_stack(rows)
+        assert same(made, np.array([[0, 1, 0], [0, 1, 2]]))
+        made[:] = 7
+    assert same(rows[1], np.arange(3))
 
 
 def test_large_batches_pad_alike() -> None:

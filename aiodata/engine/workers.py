@@ -216,7 +216,6 @@ class Pools:
             self._files = None
             self._threads.clear()
             self._processes.clear()
-            self._used = _nothing  # it is the run's, which would be a cycle that keeps the pipeline and its workers
 
     def abandon(self) -> None:
         """Let the workers end by themselves: nobody is there to wait for them."""
@@ -239,10 +238,6 @@ class Pools:
             processes.close()
         for pool in self._threads:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _nothing() -> None:
-    """Stand in for a run that has ended."""
 
 
 async def _finished(calls: Iterable[Future[Any]], seconds: float | None) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aiodata.checks import check_integer
 from aiodata.errors import DataError
 
-__all__ = ["decode_raw"]
+__all__ = ["checked_dtype", "decode_raw"]
 
 _METHOD = "decode_raw"
 _PLAIN_KINDS = "biufcmMV"
@@ -54,7 +54,7 @@ def decode_raw(
 
     Source: `tf.io.decode_raw`.
     """
-    dtype = _checked_dtype(out_type)
+    dtype = checked_dtype(out_type, f"{_METHOD}: out_type")
     if fixed_length is not None:
         check_integer(fixed_length, _METHOD, "fixed_length", 1)
         if fixed_length % dtype.itemsize:
@@ -78,13 +78,19 @@ def decode_raw(
     return _array(joined, dtype, little_endian).reshape(*shape, (lengths.pop() if lengths else 0) // dtype.itemsize)
 
 
-def _checked_dtype(out_type: npt.DTypeLike) -> np.dtype[Any]:
-    dtype = np.dtype(out_type)
+def checked_dtype(given: npt.DTypeLike, owner: str) -> np.dtype[Any]:
+    """Give the dtype of numbers that bytes may be taken for.
+
+    Raises:
+        TypeError: It has no fixed size; names the owner.
+        ValueError: It is not in the machine's byte order.
+    """
+    dtype = np.dtype(given)
     if dtype.kind not in _PLAIN_KINDS or dtype.hasobject or not dtype.itemsize or dtype.subdtype is not None:
-        raise TypeError(f"{_METHOD}: out_type must be a dtype of numbers, not {out_type!r}")
+        raise TypeError(f"{owner} must be a dtype of numbers, not {given!r}")
     if not dtype.isnative:
         raise ValueError(
-            f"{_METHOD}: out_type must be in the machine's byte order, which {dtype.str} is not; "
+            f"{owner} must be in the machine's byte order, which {dtype.str} is not; "
             "little_endian tells that of the data"
         )
     return dtype

@@ -15,7 +15,7 @@ from aiodata.engine.position import Origin
 from aiodata.sources._memory import rows_in_memory
 from aiodata.spec import NoneTensorSpec, TensorSpec, generalized, spec_of, spec_text
 from aiodata.stacking import stack
-from aiodata.structure import flatten, map_structure
+from aiodata.structure import flatten, map_structure, unshared
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,11 +93,15 @@ def _stage(copies: list[Any], spec: Any) -> Stage:
     leaves = [leaf for leaf in flatten(spec) if not isinstance(leaf, NoneTensorSpec)]
     if leaves and all(map(_has_one_shape, leaves)):
         return rows_in_memory(freeze(stack(copies)))
-    return partial(_each, elements=copies)
+    # Elements with dicts are given as copies, so that nobody's change to a dict is seen by others.
+    return partial(_each, elements=copies, copied=_has_dict(copies[0]))
 
 
-async def _each(run: Run, *, start: int | None, elements: list[Any]) -> AsyncIterator[Block[Any]]:
+def _has_dict(element: Any) -> bool:
+    return isinstance(element, dict) or (isinstance(element, tuple) and any(map(_has_dict, element)))
+
+
+async def _each(run: Run, *, start: int | None, elements: list[Any], copied: bool) -> AsyncIterator[Block[Any]]:
     for index in range(start or 0, len(elements), PORTION):
-        # Rebuilt, so that nobody's change to a dict is seen by others.
-        portion = [map_structure(lambda leaf: leaf, element) for element in elements[index : index + PORTION]]
-        yield Block(Origin(partial(int, index)), computed=portion, clean=True)
+        portion = elements[index : index + PORTION]
+        yield Block(Origin(partial(int, index)), computed=list(map(unshared, portion)) if copied else portion, clean=True)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.measuring import Row, interleaved, row_of
-from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import Dataset, TextLineDataset, decode_csv
+from benchmarks.measuring import Row, adrain, drain, interleaved, row_of
 
 FILES = Path(__file__).parent.parent.parent / "examples" / "data" / "flights"
 CYCLE = 5

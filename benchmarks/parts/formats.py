@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.measuring import Row, interleaved, ratios
-from benchmarks.parts.overhead import drain
 
 import aiodata
 from aiodata import Dataset, image
+from benchmarks.measuring import Row, drain, interleaved, ratios
 
 BATCH = 256
 FEW = 30_000

@@ -12,10 +12,9 @@ from time import thread_time
 from typing import Any
 
 import numpy as np
-from benchmarks.measuring import Row, interleaved, row_of
-from benchmarks.parts.overhead import adrain, drain
 
 from aiodata import AUTOTUNE, Dataset
+from benchmarks.measuring import Row, adrain, drain, interleaved, row_of
 
 NEVER_SLOWER = 1 / 0.9
 HAND_OVER = 1.05

@@ -8,10 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measuring import Row, interleaved, rows_of
-from benchmarks.parts.overhead import adrain, drain
-
 from aiodata import TextLineDataset
+from benchmarks.measuring import Row, adrain, drain, interleaved, rows_of
 
 FLIGHTS = sorted((Path(__file__).parent.parent.parent / "examples" / "data" / "flights").glob("*.csv"))
 BYTES = 20_000_000

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks.measuring import Row
 from benchmarks.parts.memory_use import resident
 

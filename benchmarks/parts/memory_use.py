@@ -85,8 +85,8 @@ def _work(name: str) -> list[float]:
     if name == "numpy":
         import numpy  # noqa: F401 - its memory is what is measured
     else:
+        from benchmarks.measuring import drain
         from benchmarks.parts import flights
-        from benchmarks.parts.overhead import drain
 
         dataset = flights.chain() if name == "chain" else _in_memory() if name == "stepped" else None
         for _ in range(EPOCHS):

@@ -1,4 +1,4 @@
-"""Whether `prefetch` hides the pipeline behind a training step that holds the event loop.
+"""What a prefetched element costs, and whether `prefetch` hides the pipeline behind a step that holds the event loop.
 
 The step waits without the interpreter's lock, as one does that waits for a device; the pipeline computes with numpy and
 Python. An epoch can take no less than the longer of the two.
@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from aiodata import Dataset
-from benchmarks.measuring import Row, interleaved
+from benchmarks.measuring import Row, adrain, drain, interleaved, row_of
 
+COUNT = 20_000
 BATCHES, BATCH = 40, 256
 LIMIT = 1.1
 STEPS = {"short": 0.5, "equal": 1.0, "long": 2.0}
@@ -23,7 +25,22 @@ STEPS = {"short": 0.5, "equal": 1.0, "long": 2.0}
 
 
 def measure(rounds: int) -> list[Row]:
-    """Time epochs beside the longer one of the pipeline alone and the steps alone."""
+    """Time cheap elements, then epochs beside the longer one of the pipeline alone and the steps alone."""
+    cheap: Any = Dataset.range(COUNT).map(lambda x: x + 1)
+    competitors: dict[str, Callable[[], Any]] = {"cheap elements, no prefetch, for": lambda: drain(cheap)}
+    for size in (1, 8, 100):
+        dataset = cheap.prefetch(size)
+        competitors[f"cheap elements, prefetch({size}), for"] = partial(drain, dataset)
+        competitors[f"cheap elements, prefetch({size}), async for"] = partial(_arun, dataset)
+    seconds = interleaved(competitors, rounds)
+    return [row_of(seconds, name, COUNT) for name in competitors] + _epochs(rounds)
+
+
+def _arun(dataset: Any) -> None:
+    asyncio.run(adrain(dataset))
+
+
+def _epochs(rounds: int) -> list[Row]:
     plain, ahead = chain(), chain().prefetch(2)
     alone = interleaved({"pipeline": lambda: run(plain, 0.0)}, rounds)["pipeline"]
     seconds = min(alone) / BATCHES
@@ -31,11 +48,11 @@ def measure(rounds: int) -> list[Row]:
     for name, part in STEPS.items():
         step = seconds * part
         competitors: dict[str, Callable[[], Any]] = {
-            "pipeline alone": lambda: run(plain, 0.0),
-            "steps alone": lambda step=step: steps(step),  # type: ignore[misc]
-            "no prefetch, for": lambda step=step: run(plain, step),  # type: ignore[misc]
-            "prefetch, for": lambda step=step: run(ahead, step),  # type: ignore[misc]
-            "prefetch, async for": lambda step=step: asyncio.run(arun(ahead, step)),  # type: ignore[misc]
+            "pipeline alone": partial(run, plain, 0.0),
+            "steps alone": partial(steps, step),
+            "no prefetch, for": partial(run, plain, step),
+            "prefetch, for": partial(run, ahead, step),
+            "prefetch, async for": partial(_atrained, ahead, step),
         }
         found = interleaved(competitors, rounds)
         longer = [max(pair) for pair in zip(found["pipeline alone"], found["steps alone"], strict=True)]
@@ -81,6 +98,10 @@ def run(dataset: Any, seconds: float) -> None:
     """Train for an epoch."""
     for _ in dataset:
         step_for(seconds)
+
+
+def _atrained(dataset: Any, seconds: float) -> None:
+    asyncio.run(arun(dataset, seconds))
 
 
 async def arun(dataset: Any, seconds: float) -> None:

@@ -18,11 +18,10 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.measuring import Row, interleaved, row_of
-from benchmarks.parts.overhead import adrain, batches, called, drain, increment
 
 from aiodata import Dataset
 from aiodata.transforms.group_by_reducer import Reducer
+from benchmarks.measuring import Row, adrain, drain, interleaved, row_of
 
 COUNT = 16_384
 NUMBERS = list(np.arange(COUNT))
@@ -36,6 +35,22 @@ BEGINNING = NUMBERS[: COUNT // 8]
 PLAIN = "plain loop"
 
 Elements = Iterable[Any]
+
+
+def increment(x: Any) -> Any:
+    return x + 1
+
+
+def called(function: Callable[[Any], Any], elements: Iterable[Any]) -> Iterator[Any]:
+    for x in elements:
+        yield function(x)
+
+
+def batches(elements: Iterator[Any], size: int) -> Iterator[Any]:
+    while batch := list(islice(elements, size)):
+        yield np.array(batch)
+
+
 Case = tuple[Callable[[Any], Any], Callable[[Any], Elements]]
 
 

@@ -14,11 +14,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from benchmarks.parts.flights import BATCH, CYCLE, FILES, WINDOW, chain, parse
-from benchmarks.measuring import Row, interleaved, row_of
-from benchmarks.parts.overhead import drain
 
 from aiodata import CheckpointManager, Dataset, TextLineDataset
+from benchmarks.measuring import Row, drain, interleaved, row_of
+from benchmarks.parts.flights import BATCH, CYCLE, FILES, WINDOW, chain, parse
 
 LARGE = 80_000
 """Bytes of a large element."""

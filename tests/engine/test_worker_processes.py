@@ -1,6 +1,7 @@
 """A worker process that is killed, or never comes back, ends with an error and leaves no process.
 
-Idle workers wait a while for the next epoch, as long as their dataset is there: tests of what is left let go of it.
+Idle workers wait a while for the next epoch, as long as their dataset is there: tests of what is left let go of it,
+and have the run that held it collected.
 """
 
 from __future__ import annotations
@@ -193,6 +194,7 @@ def test_a_process_that_hangs_is_replaced(
     assert_hung(found[5], "hang_at", 5)
     assert [x for x in found if not isinstance(x, Exception)] == [0, 1, 2, 3, 4, 6, 7, 8]
     del ds, found
+    gc.collect()
     watch.nothing_left_soon(seconds=1)
 
 
@@ -269,6 +271,7 @@ def test_a_worker_that_dies_while_another_hangs_ends_the_run(child_processes: Ca
     assert found[-1].__notes__ == ["in map(hang_or_die)"]
     assert all(x == 0 or isinstance(x, Exception) for x in found)
     del ds, iterator, found
+    gc.collect()
     watch.nothing_left_soon(seconds=1)
 
 
@@ -413,6 +416,7 @@ def test_a_loop_that_is_closed_under_an_open_iterator_leaves_no_process(
     loop.close()
     iterator.close()
     del iterator
+    gc.collect()
     watch.nothing_left_soon(seconds=2)
 
 

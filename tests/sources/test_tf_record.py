@@ -172,10 +172,10 @@ def test_runs_of_records_of_one_length_are_read_as_others_are(
             begun, read = begun + cut.size, read + cut.length
 
 
-@pytest.mark.parametrize("at", [0, 1, 15, 16, 17, 500, 999])
+@pytest.mark.parametrize("at", [0, 1, 15, 16, 17, 500, 899])
 @pytest.mark.parametrize("part", ["length", "payload", "checksum"])
 def test_damage_in_a_long_run_is_found_in_its_place(at: int, part: str, tmp_path: Path) -> None:
-    records = [b"%08d" % n for n in range(1000)]
+    records = [b"%08d" % n for n in range(900)]
     damaged = bytearray(content(*records))
     damaged[24 * at + {"length": 5, "payload": 14, "checksum": 21}[part]] ^= 16
     found = outcomes(TFRecordDataset(write(tmp_path / "x", bytes(damaged))))
