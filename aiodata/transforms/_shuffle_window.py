@@ -31,7 +31,9 @@ SNAPSHOT_LEAST = 4096
 """Elements given between two snapshots, at least."""
 
 PORTION = 4096
-"""Elements that are drawn at a time from what is computed."""
+"""Elements that are drawn at a time from what is computed; fewer at first, so that the first one comes soon."""
+
+FIRST_PORTION = 128
 
 _ListIterator: type[Any] = type(iter([]))
 
@@ -62,6 +64,7 @@ class Window:
         """Numbers of the elements given since the snapshot."""
         self.origin: Origin | None = None
         self.pace = Tally(1)
+        self.portion = FIRST_PORTION
 
     def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         """Give the elements from the epoch's start, or from a saved position, whose input is opened at once.
@@ -86,10 +89,12 @@ class Window:
         self.reads.check(self.next)
         while len(self.ring):
             self._snapshot_if_due()
-            yield self._give(self.ring.drain(min(len(self.ring), PORTION)))
+            yield self._give(self.ring.drain(min(len(self.ring), self._next_portion())))
             await self.run.breathe()
 
-    # Positions
+    def _next_portion(self) -> int:
+        portion, self.portion = self.portion, min(2 * self.portion, PORTION)
+        return min(portion, PORTION)
 
     def _origin(self) -> Origin:
         assert self.origin is not None
@@ -133,8 +138,6 @@ class Window:
         taken = self.next - self.reads.last(0)
         length = None if rest.length is None else rest.length - taken
         return Block(rest.origin, rest.offset + taken, rows=rest.rows(), length=length)
-
-    # The input
 
     async def _through(self, block: Block[Any]) -> AsyncGenerator[Block[Any], None]:
         """Take a block into the window, and give what comes out meanwhile."""
@@ -216,8 +219,6 @@ class Window:
         finally:
             self.next = number
 
-    # What has been computed
-
     def _takes_columns(self, block: Block[Any]) -> bool:
         store = self.store
         if store is None:
@@ -249,7 +250,7 @@ class Window:
             self.reads.read = self.next
         while taken < length:
             self._snapshot_if_due()
-            stop = min(length, taken + PORTION)
+            stop = min(length, taken + self._next_portion())
             ids = store.add(body, taken, stop, self.next)
             self.next += stop - taken
             self.reads.read = self.next
