@@ -16,8 +16,8 @@ The map of the package:
 - `FixedLengthRecordDataset`: records of one length. `decode_raw`: bytes to arrays of numbers.
 - `TarDataset`: samples in tar archives, as WebDataset lays them out.
 - `parse_example`, `parse_single_example`, `parse_sequence_example`, `parse_single_sequence_example`: features out of
-  `tf.train.Example`s, by `FixedLenFeature`, `FixedLenSequenceFeature`, `VarLenFeature`, `RaggedFeature`;
-  `encode_example`, `encode_sequence_example`: back to bytes.
+  `tf.train.Example`s, by `FixedLenFeature`, `RawFeature`, `FixedLenSequenceFeature`, `VarLenFeature`,
+  `RaggedFeature`; `encode_example`, `encode_sequence_example`: back to bytes.
 - `ParquetDataset`, `ArrowDataset`: rows of Parquet and Arrow files.
 - `BigQueryDataset`: rows of a BigQuery table.
 - `SqlDataset`: rows of a query on a SQLite database, as tf.data has it; `Dataset.from_sql`: on any database.
@@ -57,7 +57,13 @@ if TYPE_CHECKING:
     from aiodata.formats.csv import decode_csv
     from aiodata.formats.example import parse_example, parse_single_example
     from aiodata.formats.example_encoding import encode_example, encode_sequence_example
-    from aiodata.formats.example_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+    from aiodata.formats.example_features import (
+        FixedLenFeature,
+        FixedLenSequenceFeature,
+        RaggedFeature,
+        RawFeature,
+        VarLenFeature,
+    )
     from aiodata.formats.example_sequence import parse_sequence_example, parse_single_sequence_example
     from aiodata.formats.raw import decode_raw
     from aiodata.formats.tfrecord_writer import TFRecordWriter
@@ -90,6 +96,7 @@ _LATER = {
     "NpyDataset": "aiodata.sources.npy",
     "ParquetDataset": "aiodata.sources.parquet",
     "RaggedFeature": "aiodata.formats.example_features",
+    "RawFeature": "aiodata.formats.example_features",
     "SparseTensor": "aiodata.sparse",
     "SqlDataset": "aiodata.sources.sql",
     "TFRecordDataset": "aiodata.sources.tf_record",
@@ -149,6 +156,7 @@ __all__ = [
     "Options",
     "ParquetDataset",
     "RaggedFeature",
+    "RawFeature",
     "Reducer",
     "SparseTensor",
     "SqlDataset",

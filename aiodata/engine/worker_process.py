@@ -121,9 +121,10 @@ class Worker:
             self._record.clear()
         try:
             self._exchange.send(parts)
-            while not wait([self._exchange.connection, self.process.sentinel], self._until_next_look()):
+            answers = self._exchange.connection
+            while not (ready := wait([answers, self.process.sentinel], self._until_next_look())):
                 self._look()
-            if not self._exchange.connection.poll():
+            if answers not in ready and not answers.poll():  # it may have answered and ended since
                 raise EOFError
             found = self._exchange.receive()
         except (EOFError, OSError):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aiodata.formats.example_batch import read_batch
-from aiodata.formats.example_columns import compiled
 from aiodata.formats.example_proto import decoded, message_class
+from aiodata.formats.example_request import compiled
 
 if TYPE_CHECKING:
     from aiodata.formats.example_features import Features

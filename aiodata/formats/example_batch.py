@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from aiodata.formats.example_columns import Column, Request, positions
-from aiodata.formats.example_layout import Layout, learnt
-from aiodata.formats.example_proto import Kind, decoded
+from aiodata.formats.example_columns import positions
+from aiodata.formats.example_layout import learnt
+from aiodata.formats.example_proto import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aiodata.formats.example_columns import Column
+    from aiodata.formats.example_layout import Layout
+    from aiodata.formats.example_proto import Kind
+    from aiodata.formats.example_request import Request
 
 __all__ = ["gathered", "read_batch"]
 
@@ -70,16 +77,15 @@ def read_batch(
             break
     if rest or not records:
         _read_one_by_one(records, sorted(rest), request.columns, parts, names, message)
-    return [_merged(found, len(records), column.kind) for column, found in zip(request.columns, parts, strict=True)]
+    return [_merged(found, len(records), column.dtype) for column, found in zip(request.columns, parts, strict=True)]
 
 
 def _of_one_size(records: Sequence[bytes]) -> list[Sequence[int]]:
     """Give the numbers of the records, those of one size together, and first those of which there are most."""
-    sizes = list(map(len, records))
-    if not sizes or sizes.count(sizes[0]) == len(sizes):
-        return [range(len(sizes))]
+    if len(set(map(len, records))) < 2:
+        return [range(len(records))]
     groups: dict[int, list[int]] = {}
-    for number, size in enumerate(sizes):
+    for number, size in enumerate(map(len, records)):
         groups.setdefault(size, []).append(number)
     return sorted(groups.values(), key=len, reverse=True)
 
@@ -95,26 +101,31 @@ def _read_by_layout(
         if found is None:
             break
         layout, good = found
-        rows = np.array(numbers)
-        numbers = rows[~good].tolist()
-        if numbers:
+        rows = np.arange(len(records)) if chosen is records else np.array(numbers)
+        if good is None:
+            numbers = ()
+        else:
+            numbers = rows[~good].tolist()
             rows, data = rows[good], data[good]
             chosen = [records[number] for number in rows.tolist()]
         for column, part in zip(request.columns, parts, strict=True):
-            part.append(_part(layout, column, rows, data, chosen))
+            values, count = column.laid(layout, data, chosen)
+            part.append(Part(rows, values, np.full(len(rows), count)))
     return numbers
 
 
-def _layout_of(size: int, record: bytes, data: Array, request: Request) -> tuple[Layout, Array] | None:
-    """Give a layout that enough of the records have, and which of them do; None if there seems to be none."""
+def _layout_of(size: int, record: bytes, data: Array, request: Request) -> tuple[Layout, Array | None] | None:
+    """Give a layout that enough of the records have, and which of them do, None for all; None if there seems none."""
     known = request.layouts.get(size)
-    if known is not None and np.count_nonzero(good := known.matching(data)) >= _FEWEST_ROWS:
-        return known, good
+    if known is not None:
+        good = _matching(known, data)
+        if good is None or np.count_nonzero(good) >= _FEWEST_ROWS:
+            return known, good
     layout = learnt(record)
     if layout is None or len(layout.fixed) > len(data) or not _serves(layout, request.columns):
         return None
-    good = layout.matching(data)
-    if np.count_nonzero(good) < _FEWEST_ROWS:
+    good = _matching(layout, data)
+    if good is not None and np.count_nonzero(good) < _FEWEST_ROWS:
         return None
     if len(request.layouts) >= _MOST_LAYOUTS:
         request.layouts.clear()
@@ -122,25 +133,13 @@ def _layout_of(size: int, record: bytes, data: Array, request: Request) -> tuple
     return layout, good
 
 
+def _matching(layout: Layout, data: Array) -> Array | None:
+    return None if layout.fits(data) else layout.matching(data)
+
+
 def _serves(layout: Layout, columns: Sequence[Column]) -> bool:
     """Tell whether examples of a layout have all that the columns want."""
-    for column in columns:
-        segment = layout.features.get(column.source)
-        if segment is None:
-            if column.absent is None:
-                return False
-        elif segment.kind is not column.kind or column.fault(segment.count):
-            return False
-    return True
-
-
-def _part(layout: Layout, column: Column, rows: Array, data: Array, records: Sequence[bytes]) -> Part:
-    segment = layout.features.get(column.source)
-    if segment is not None:
-        values = layout.values(column.source, data, records)
-        return Part(rows, values, np.full(len(rows), segment.count))
-    assert column.absent is not None  # `_serves` has looked
-    return Part(rows, np.tile(column.absent, len(rows)), np.full(len(rows), len(column.absent)))
+    return all(column.serves(layout.features.get(column.source)) for column in columns)
 
 
 def _read_one_by_one(
@@ -160,18 +159,23 @@ def _read_one_by_one(
             keep(read(features, number, name))
     rows = np.array(numbers)
     for column, part, values in zip(columns, parts, found, strict=True):
-        part.append(Part(rows, *gathered(values, column.kind)))
+        part.append(Part(rows, *gathered(values, column)))
 
 
-def gathered(rows: Sequence[Any], kind: Kind) -> tuple[Array, Array]:
-    """Join the values of several messages: all of them, fresh (total,), and how many each has, int64 (n,)."""
+def gathered(rows: Sequence[Any], form: Kind | Column) -> tuple[Array, Array]:
+    """Join the values of several messages: all of them, fresh (total,), and how many each has, int64 (n,).
+
+    Args:
+        rows: The values of each.
+        form: Of what kind all of them are, or the column that has read them.
+    """
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    if kind.dtype.hasobject or lengths.sum() <= 8 * len(rows):
-        return kind.array(list(chain.from_iterable(rows))), lengths
-    return np.concatenate([kind.array(values) for values in rows]), lengths
+    if form.dtype.hasobject or lengths.sum() <= 8 * len(rows):
+        return form.array(list(chain.from_iterable(rows))), lengths
+    return np.concatenate([form.array(values) for values in rows]), lengths
 
 
-def _merged(parts: list[Part], count: int, kind: Kind) -> tuple[Array, Array]:
+def _merged(parts: list[Part], count: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Put the values of all examples in the examples' order."""
     if len(parts) == 1:  # all rows, in order
         return parts[0].values, parts[0].lengths
@@ -179,7 +183,7 @@ def _merged(parts: list[Part], count: int, kind: Kind) -> tuple[Array, Array]:
     for part in parts:
         lengths[part.rows] = part.lengths
     starts = np.cumsum(lengths) - lengths
-    values = np.empty(lengths.sum(), kind.dtype)
+    values = np.empty(lengths.sum(), dtype)
     for part in parts:
         rows, places = positions(part.lengths)
         values[starts[part.rows][rows] + places] = part.values

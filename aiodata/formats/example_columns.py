@@ -7,15 +7,12 @@ example, or those of a batch, which are all values in one array (n,) and the num
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from aiodata.errors import StructureError
 from aiodata.formats.example_features import (
-    Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
@@ -27,9 +24,20 @@ from aiodata.formats.example_proto import Kind, held
 from aiodata.sparse import SparseTensor
 
 if TYPE_CHECKING:
-    from aiodata.formats.example_layout import Layout
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Column", "Request", "checked", "column_of", "compiled", "example_name", "positions", "rows_of"]
+    from aiodata.formats.example_layout import Layout, Segment
+
+__all__ = [
+    "Column",
+    "FixedColumn",
+    "PaddedColumn",
+    "RaggedColumn",
+    "SparseColumn",
+    "example_name",
+    "positions",
+    "rows_of",
+]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -50,6 +58,8 @@ class Column(ABC):
         self.kind = kind
         self.source = source
         self.absent = absent
+        self.dtype = kind.dtype
+        """That of the values of a batch."""
         self._exact = exact
         self._values_of = kind.values_of
 
@@ -90,6 +100,30 @@ class Column(ABC):
         if fault:
             raise StructureError(f"{example_name(number, name)}feature {self.source!r}: {fault}")
         return values
+
+    def serves(self, segment: Segment | None) -> bool:
+        """Tell whether examples where the feature is this part of their layout have what the column wants."""
+        if segment is None:
+            return self.absent is not None
+        return segment.kind is self.kind and not self.fault(segment.count)
+
+    def laid(self, layout: Layout, rows: Array, records: Sequence[bytes]) -> tuple[Array, int]:
+        """Give the values of examples of a layout that `serves`, and how many each has.
+
+        Args:
+            layout: The layout.
+            rows: uint8 (n, size), the records.
+            records: The same as bytes.
+        """
+        segment = layout.features.get(self.source)
+        if segment is not None:
+            return layout.values(self.source, rows, records), segment.count
+        assert self.absent is not None  # `serves` has looked
+        return np.tile(self.absent, len(rows)), len(self.absent)
+
+    def array(self, values: Any) -> Array:
+        """Give what `read` gave, or a list of the values of several, as a fresh array (n,)."""
+        return self.kind.array(values)
 
     @abstractmethod
     def one(self, values: Any) -> Any:
@@ -214,74 +248,3 @@ def positions(lengths: Array) -> tuple[Array, Array]:
     """Give the row of each value, and its place in the row, of rows of these lengths."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-
-
-class Request(NamedTuple):
-    """What is wanted of examples, and what was learnt on the way.
-
-    Args:
-        columns: The columns.
-        layouts: The layout that records of a size had last, by their size.
-    """
-
-    columns: list[Column]
-    layouts: dict[int, Layout]
-
-
-_recent: tuple[tuple[Any, ...], ...] = ()  # what `compiled` was given last and what it gave; replaced, never changed
-_MOST_RECENT = 4
-
-
-def compiled(features: Any, method: str) -> Request:
-    """Check features and make columns of them, once for the same ones: a map parses by them for every element.
-
-    Raises:
-        TypeError: They are no dict of names and features.
-        ValueError: There are none, or one that needs `allow_missing` has not got it.
-    """
-    global _recent
-    names, given = (list(features), list(features.values())) if isinstance(features, Mapping) else ([], [])
-    for kept_names, kept, request in _recent:
-        if len(kept) == len(given) and all(map(is_, given, kept)) and names == kept_names:
-            found: Request = request
-            return found
-    columns = [column_of(*item) for item in checked(features, Feature, f"{method}: features").items()]
-    if not columns:
-        raise ValueError(f"{method}: there are no features to read")
-    for name, feature in features.items():
-        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
-            raise ValueError(f"{method}: feature {name!r}: FixedLenSequenceFeature needs allow_missing=True")
-    found = Request(columns, {})
-    _recent = ((names, given, found), *_recent[: _MOST_RECENT - 1])
-    return found
-
-
-def checked(features: Any, allowed: Any, owner: str) -> dict[str, Feature]:
-    """Check a dict of names and features.
-
-    Args:
-        features: What was given.
-        allowed: The classes of features that may be in it.
-        owner: The method and its argument, for errors.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    if not isinstance(features, Mapping):
-        raise TypeError(f"{owner} must be a dict of names and features, not {type(features).__name__}")
-    for name, feature in features.items():
-        if not isinstance(name, str):
-            raise TypeError(f"{owner}: a feature's name must be a str, not {name!r}")
-        if not isinstance(feature, allowed):
-            raise TypeError(f"{owner}: there can be no such feature as {name!r} is: {feature!r:.200}")
-    # Made anew, because what `_replace` gives has not been checked.
-    return {name: type(feature)(*feature) for name, feature in features.items()}
-
-
-def column_of(name: str, feature: Feature) -> Column:
-    """Make the column of a feature."""
-    if isinstance(feature, FixedLenFeature):
-        return FixedColumn(name, feature)
-    if isinstance(feature, FixedLenSequenceFeature):
-        return PaddedColumn(name, feature)
-    return SparseColumn(name, feature) if isinstance(feature, VarLenFeature) else RaggedColumn(name, feature)

@@ -9,6 +9,7 @@ import numpy as np
 
 from aiodata.checks import check_integer
 from aiodata.formats.example_proto import BYTES, FLOAT, INT64, Kind
+from aiodata.formats.raw import checked_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -19,6 +20,7 @@ __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
     "RaggedFeature",
+    "RawFeature",
     "VarLenFeature",
     "flat_default",
     "kind_of",
@@ -229,7 +231,57 @@ class RaggedFeature(_Ragged):
         return super().__new__(cls, kind_of(dtype, cls.__name__).dtype, value_key)
 
 
+class _Raw(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    default_value: bytes | None
+
+
+class RawFeature(_Raw):
+    r"""A feature of one value of bytes that are an array's numbers, little-endian and in C order: an image's pixels.
+
+    It gives what `decode_raw` makes of a `FixedLenFeature([], bytes)`, in the shape that is asked for, and is several
+    times quicker in a batch: the numbers are cut out of the records at once. For big-endian numbers, or values of
+    bytes that differ in length, take those two.
+
+    Args:
+        shape: The array's shape, all axes known; `[]` for a single number.
+        dtype: A dtype of numbers, booleans or times, or a structured one of those, in the machine's byte order.
+        default_value: The bytes where an example has none, as many as the array has. None: an example without is an
+            error.
+
+    Raises:
+        TypeError: The dtype, the shape or the default is not of these.
+        ValueError: An axis is not known, the dtype has another byte order, or the default another number of bytes.
+
+    >>> from aiodata import encode_example, parse_example
+    >>> records = [encode_example({"pixels": b""}), encode_example({"pixels": b""})]
+    >>> parse_example(records, {"pixels": RawFeature([2, 1], np.uint8)})["pixels"].tolist()
+    [[[1], [2]], [[3], [4]]]
+
+    Source: an addition; TensorFlow has `tf.io.decode_raw` on what `tf.io.FixedLenFeature` gives.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, shape: Sequence[int] | int, dtype: DTypeLike, default_value: bytes | None = None) -> RawFeature:
+        """Check the arguments."""
+        owner = cls.__name__
+        found = checked_dtype(dtype, f"{owner}: dtype", "")
+        axes = _shape(shape, owner, "; for values of bytes that differ in length take FixedLenFeature and decode_raw")
+        if default_value is not None:
+            wanted = int(np.prod(axes, dtype=np.int64)) * found.itemsize
+            if not isinstance(default_value, bytes):
+                raise TypeError(f"{owner}: default_value must be bytes, not {type(default_value).__name__}")
+            if len(default_value) != wanted:
+                raise ValueError(
+                    f"{owner}: default_value must be {wanted} bytes for {found} of shape {axes}, "
+                    f"not {len(default_value)}"
+                )
+        return super().__new__(cls, axes, found, default_value)
+
+
 Features: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Names and features; type checkers take features of several kinds in one dict for tuples."""
 
-Feature: TypeAlias = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature
+Feature: TypeAlias = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature | RawFeature

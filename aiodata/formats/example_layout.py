@@ -19,7 +19,7 @@ import numpy as np
 
 from aiodata.formats.example_proto import BYTES, FLOAT, INT64, Kind, object_array
 
-__all__ = ["Layout", "Segment", "learnt"]
+__all__ = ["Layout", "Segment", "learnt", "stored"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -58,12 +58,31 @@ class Layout(NamedTuple):
     Args:
         features: The features' segments, with None for one that holds nothing of any kind.
         fixed: The bytes that are the same in all records: where they begin, and the bytes, `S` (1,).
-        sizes: Where integers begin and end; the bits of theirs that are the same in all records; and those bits.
+        sizes: Where integers begin and end; the bits of theirs that are the same in all records, None where each
+            integer is one byte; and those bits.
     """
 
     features: dict[str, Segment | None]
     fixed: list[tuple[int, Array]]
-    sizes: list[tuple[int, int, Array, Array]]
+    sizes: list[tuple[int, int, Array | None, Array]]
+
+    def fits(self, rows: Array) -> bool:
+        """Tell whether all records have this layout, in less time than `matching` takes to tell which have.
+
+        Args:
+            rows: uint8 (n, size), records of the one's size.
+        """
+        for start, wanted in self.fixed:
+            if rows[:, start : start + wanted.itemsize].tobytes() != wanted.tobytes() * len(rows):
+                return False
+        for start, stop, mask, wanted in self.sizes:
+            part = rows[:, start:stop]
+            if mask is None:
+                if not part.tobytes().isascii():
+                    return False
+            elif (part & mask).tobytes() != wanted.tobytes() * len(rows):
+                return False
+        return True
 
     def matching(self, rows: Array) -> Array:
         """Tell which records have this layout.
@@ -80,7 +99,8 @@ class Layout(NamedTuple):
             # As text of a fixed width a row is compared in one step, whatever its length.
             good &= np.ndarray((count,), wanted.dtype, rows, start, (size,)) == wanted
         for start, stop, mask, wanted in self.sizes:
-            good &= (rows[:, start:stop] & mask).view(wanted.dtype)[:, 0] == wanted
+            bits = rows[:, start:stop] & (0x80 if mask is None else mask)
+            good &= bits.view(wanted.dtype)[:, 0] == wanted
         return good
 
     def values(self, name: str, rows: Array, records: Sequence[bytes]) -> Array:
@@ -105,11 +125,43 @@ class Layout(NamedTuple):
             return object_array([cut(record) for record in records for cut in cuts])
         ((start, stop),) = segment.pieces
         if segment.kind is FLOAT:
-            return np.array(rows[:, start:stop], order="C").view("<f4").astype(np.float32, copy=False).ravel()
+            return stored(rows[:, start:stop], segment.kind.dtype)
         if segment.begins is None or segment.shifts is None:
             return rows[:, start:stop].astype(np.int64).ravel()
         parts = (rows[:, start:stop] & 0x7F).astype(np.uint64) << segment.shifts
         return np.add.reduceat(parts, segment.begins, axis=1).view(np.int64).ravel()
+
+    def raw(self, name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
+        """Give the numbers that a feature's one value of bytes is in records of this layout.
+
+        Args:
+            name: The feature.
+            rows: As for `values`.
+            dtype: The dtype of the numbers, of which its size is a multiple.
+
+        Returns:
+            A fresh array (n * count,).
+        """
+        segment = self.features[name]
+        assert segment is not None  # the caller has looked
+        ((start, stop),) = segment.pieces
+        return stored(rows[:, start:stop], dtype)
+
+
+def stored(data: Array, dtype: np.dtype[Any]) -> Array:
+    """Give the little-endian numbers that bytes are.
+
+    Args:
+        data: uint8 (..., size).
+        dtype: That of the numbers; where it is of booleans, any byte but 0 is True.
+
+    Returns:
+        A fresh array (n,).
+    """
+    if dtype.kind == "b":
+        return data.astype(bool).ravel()
+    flat = np.array(data, order="C").reshape(-1)
+    return flat.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
 
 
 class _OddError(Exception):
@@ -119,7 +171,7 @@ class _OddError(Exception):
 def learnt(record: bytes) -> Layout | None:
     """Give the layout of a record, or None where it has none."""
     features: dict[str, Segment | None] = {}
-    sizes: list[tuple[int, int, Array, Array]] = []
+    sizes: list[tuple[int, int, Array | None, Array]] = []
     try:
         at, end = _content(record, 0, len(record), _FIRST)
         if end != len(record):
@@ -142,7 +194,7 @@ def learnt(record: bytes) -> Layout | None:
     return Layout(features, fixed, sizes)
 
 
-def _segment(record: bytes, at: int, end: int, sizes: list[tuple[int, int, Array, Array]]) -> Segment:
+def _segment(record: bytes, at: int, end: int, sizes: list[tuple[int, int, Array | None, Array]]) -> Segment:
     """Give where the values of a feature are, whose message is not empty."""
     kind = _KINDS.get(record[at])
     if kind is None:
@@ -166,7 +218,7 @@ def _segment(record: bytes, at: int, end: int, sizes: list[tuple[int, int, Array
     return Segment(kind, (stop - start) // 4, pieces)
 
 
-def _integers(record: bytes, start: int, stop: int, sizes: list[tuple[int, int, Array, Array]]) -> Segment:
+def _integers(record: bytes, start: int, stop: int, sizes: list[tuple[int, int, Array | None, Array]]) -> Segment:
     """Give where integers are: seven bits in each byte, the lowest ones first, of which one below 128 is the last."""
     data = np.frombuffer(record, np.uint8, stop - start, start)
     ends = np.flatnonzero(data < 0x80) + 1
@@ -178,8 +230,9 @@ def _integers(record: bytes, start: int, stop: int, sizes: list[tuple[int, int, 
     if lengths.max() > _LONGEST_INTEGER or (data[tenth] != 1).any():
         raise _OddError
     mask[tenth] = 0xFF  # only one bit of it has a place in 64
-    sizes.append((start, stop, mask, (data & mask).view(f"S{len(data)}")))
-    if len(ends) == len(data):
+    single = len(ends) == len(data)
+    sizes.append((start, stop, None if single else mask, (data & mask).view(f"S{len(data)}")))
+    if single:
         return Segment(INT64, len(ends), [(start, stop)])
     begins = ends - lengths
     shifts = 7 * (np.arange(len(data)) - np.repeat(begins, lengths)).astype(np.uint64)

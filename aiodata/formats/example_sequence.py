@@ -10,21 +10,23 @@ import numpy as np
 from aiodata.errors import StructureError
 from aiodata.formats.example import serialized_batch, serialized_single
 from aiodata.formats.example_batch import gathered
-from aiodata.formats.example_columns import Column, checked, column_of, example_name, positions, rows_of
+from aiodata.formats.example_columns import Column, example_name, positions, rows_of
 from aiodata.formats.example_features import (
     Features,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
+    RawFeature,
     VarLenFeature,
 )
 from aiodata.formats.example_proto import Kind, decoded, held, message_class
+from aiodata.formats.example_request import checked, column_of
 from aiodata.sparse import SparseTensor
 
 __all__ = ["parse_sequence_example", "parse_single_sequence_example"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-_CONTEXT = (FixedLenFeature, VarLenFeature, RaggedFeature)
+_CONTEXT = (FixedLenFeature, RawFeature, VarLenFeature, RaggedFeature)
 _SEQUENCE = (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)
 
 
@@ -39,8 +41,8 @@ def parse_sequence_example(
 
     Args:
         serialized: A list or object array (n,) of `bytes`.
-        context_features: What to read of the whole: a `FixedLenFeature`, `VarLenFeature` or `RaggedFeature` for each
-            name.
+        context_features: What to read of the whole: a `FixedLenFeature`, `RawFeature`, `VarLenFeature` or
+            `RaggedFeature` for each name.
         sequence_features: What to read of the steps: a `FixedLenSequenceFeature`, `VarLenFeature` or `RaggedFeature`
             for each name. What `allow_missing` does not allow is an example without the whole list.
         example_names: n names of the examples, for errors.
@@ -81,7 +83,7 @@ def parse_sequence_example(
             values.append(column.read(message.context.feature, number, title))
         for reader, lists in zip(sequence, steps, strict=True):
             lists.append(reader.read(message.feature_lists.feature_list, number, title))
-    gathered_whole = [gathered(values, column.kind) for column, values in zip(context, whole, strict=True)]
+    gathered_whole = [gathered(values, column) for column, values in zip(context, whole, strict=True)]
     found = [(reader, reader.joined(lists)) for reader, lists in zip(sequence, steps, strict=True)]
     return (
         {column.key: column.many(*values) for column, values in zip(context, gathered_whole, strict=True)},

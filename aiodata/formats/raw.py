@@ -54,7 +54,7 @@ def decode_raw(
 
     Source: `tf.io.decode_raw`.
     """
-    dtype = checked_dtype(out_type, f"{_METHOD}: out_type")
+    dtype = checked_dtype(out_type, f"{_METHOD}: out_type", "; little_endian tells that of the data")
     if fixed_length is not None:
         check_integer(fixed_length, _METHOD, "fixed_length", 1)
         if fixed_length % dtype.itemsize:
@@ -78,21 +78,18 @@ def decode_raw(
     return _array(joined, dtype, little_endian).reshape(*shape, (lengths.pop() if lengths else 0) // dtype.itemsize)
 
 
-def checked_dtype(given: npt.DTypeLike, owner: str) -> np.dtype[Any]:
+def checked_dtype(given: npt.DTypeLike, owner: str, hint: str) -> np.dtype[Any]:
     """Give the dtype of numbers that bytes may be taken for.
 
     Raises:
         TypeError: It has no fixed size; names the owner.
-        ValueError: It is not in the machine's byte order.
+        ValueError: It is not in the machine's byte order; ends with the hint.
     """
     dtype = np.dtype(given)
     if dtype.kind not in _PLAIN_KINDS or dtype.hasobject or not dtype.itemsize or dtype.subdtype is not None:
         raise TypeError(f"{owner} must be a dtype of numbers, not {given!r}")
     if not dtype.isnative:
-        raise ValueError(
-            f"{owner} must be in the machine's byte order, which {dtype.str} is not; "
-            "little_endian tells that of the data"
-        )
+        raise ValueError(f"{owner} must be in the machine's byte order, which {dtype.str} is not{hint}")
     return dtype
 
 

@@ -104,4 +104,6 @@ def _has_dict(element: Any) -> bool:
 async def _each(run: Run, *, start: int | None, elements: list[Any], copied: bool) -> AsyncIterator[Block[Any]]:
     for index in range(start or 0, len(elements), PORTION):
         portion = elements[index : index + PORTION]
-        yield Block(Origin(partial(int, index)), computed=list(map(unshared, portion)) if copied else portion, clean=True)
+        yield Block(
+            Origin(partial(int, index)), computed=list(map(unshared, portion)) if copied else portion, clean=True
+        )

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cycle", "cycle"]
 
+FEW = 8
+"""How many of the next slots are looked at for one that is empty."""
+
 _ListIterator: type[Any] = type(iter([]))
 
 
@@ -97,14 +100,14 @@ class Cycle:
                         self.pass_on()
                         continue
                     failed: list[Block[Any]] = []
-                    origin = self.snapshot()
+                    before = self.inputs.next, self.inputs.shared()
                     try:
                         self.slots[self.turn] = reader = await self.inputs.open_next()
                         self.over = reader is None
                     except Exception as error:
                         if self.inputs.failed:
                             raise
-                        failed.append(Block.failed(error, origin))
+                        failed.append(Block.failed(error, self.origin_of(self.marks(), *before)))
                     if failed:  # behind the handler, which would hold the error, and it this frame
                         yield failed.pop()
                 elif reader.is_empty:
@@ -135,29 +138,28 @@ class Cycle:
 
     def snapshot(self) -> Origin:
         """Give the origin of the next element."""
-        return self.origin_of([None if reader is None else reader.mark() for reader in self.slots])
+        return self.origin_of(self.marks(), self.inputs.next, self.inputs.shared())
 
-    def origin_of(self, marks: list[Any]) -> Origin:
-        """Give the origin of the next element, with the readers' marks."""
-        following = self.inputs.next
-        return Origin(partial(_position, marks, self.turn, self.left, self.over, following, self.inputs.shared()))
+    def marks(self) -> list[Any]:
+        """Give the readers' marks, made inline: there may be thousands of readers, of which a block takes little."""
+        return [None if each is None else (each.fixed, each.origin, each.offset) for each in self.slots]
+
+    def origin_of(self, marks: list[Any], following: Any, shared: list[Any]) -> Origin:
+        """Give the origin of the next element, with the readers' marks and what the inputs say."""
+        return Origin(partial(_position, marks, self.turn, self.left, self.over, following, shared))
 
     def in_bulk(self) -> Block[Any] | None:
         """Give what `in_turn` would, where it is known how many elements each reader has in hand; else give None."""
         size, begun = self.block_length, self.block_length - self.left
-        turn, slots = self.turn, self.slots
-        numbers = [*range(turn, len(slots)), *range(turn)]
-        readers = slots[turn:] + slots[:turn]
-        if self.over:
-            numbers = [number for number in numbers if slots[number] is not None]
-            readers = [reader for reader in readers if reader is not None]
+        slots = self.slots
+        numbers = self.turns()
+        readers = [slots[number] for number in numbers]
         schedule = scheduled(readers, size, begun)
         if schedule is None:
             return None
         until, taken = schedule
-        # Marks are made inline: there may be thousands of readers, of which each block takes a few elements.
-        marks = [None if each is None else (each.fixed, each.origin, each.offset) for each in slots]
-        origin = self.origin_of(marks)
+        marks = self.marks()
+        origin = self.origin_of(marks, self.inputs.next, self.inputs.shared())
         origin.place = partial(_place_in_bulk, [marks[number] for number in numbers], size, begun)
         columns = _columns(readers, taken, size, begun)
         if columns is None:
@@ -167,6 +169,19 @@ class Cycle:
         self.turn = numbers[until // size % len(numbers)]
         self.left = size - until % size
         return block
+
+    def turns(self) -> list[int]:
+        """Give the numbers of the slots in turn, from the present one on.
+
+        Where one of the next few has to be opened, reading ends there, and those behind it need no look: else opening
+        all of n slots, one element after the other, would take n times n steps.
+        """
+        turn, slots = self.turn, self.slots
+        if self.over:
+            return [number for number in (*range(turn, len(slots)), *range(turn)) if slots[number] is not None]
+        near = range(turn, min(turn + FEW, len(slots)))
+        empty = next((number for number in near if slots[number] is None), None)
+        return [*range(turn, len(slots)), *range(turn)] if empty is None else [*range(turn, empty + 1)]
 
     def _in_rows(
         self, readers: Sequence[Reader | None], taken: Sequence[int], origin: Origin, length: int

@@ -1,43 +1,36 @@
-"""Groups of elements with the same key, each reduced by a dataset that a user's function makes of it."""
+"""Groups of elements with the same key, each reduced when it is full."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from aiodata.engine.block import Block, Failure, Tally, pull
-from aiodata.engine.plan import plan_of, save_seeds, seed_owners
+from aiodata.engine.block import Block, Failure, pull
 from aiodata.engine.position import Origin, locate
 from aiodata.engine.skipped import Skipped
 from aiodata.errors import StateError
-from aiodata.functions import as_error
+from aiodata.functions import as_error, call
 from aiodata.transforms._groups import Group, Mark, position
-from aiodata.transforms._held import frozen, held
-from aiodata.transforms._keys import as_key, integer, keyed
-from aiodata.transforms._made import check_made, stages_checksum, stages_of
+from aiodata.transforms._keys import as_key, integer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from aiodata.dataset import Dataset
     from aiodata.engine.run import Run
     from aiodata.engine.source import Source
 
-__all__ = ["grouping"]
+__all__ = ["Grouping"]
 
 SECONDS_AT_A_TIME = 0.002
+ELEMENTS_AT_A_TIME = 64
 
 
-def grouping(run: Run, source: Source, *, start: Any, **arguments: Any) -> AsyncIterator[Block[Any]]:
-    """Open a stage that reduces groups; `arguments` are those of `Grouping`."""
-    return Grouping(run, source, source.open(start and start["at"]), **arguments).elements(start)
-
-
-class Grouping:
-    """The groups that are not full, and the dataset that is being read.
+class Grouping(ABC):
+    """The groups that are not full, and what is being given of one that was.
 
     A position does not hold elements. To restore it, the input is read again from the first element in any group at
     the position's mark. Of each key the last elements before the mark are kept, as many as the mark says. From there on
@@ -46,40 +39,39 @@ class Grouping:
     Args:
         run: The run.
         source: The input.
-        blocks: The input, opened.
-        parent: The input, of whose class the groups are made.
-        key_func: Gives the key of an element.
-        reduce_func: Gives a dataset for a key and a group.
+        start: The position to open it at, None for the start.
+        key_func: The user's function of an element, called as `map` calls its function; gives an integer.
         size_func: Gives the size of the group that begins, for its key.
         label: The stage's label, for errors.
     """
+
+    key_argument = "key_func"
+    """What the user calls `key_func`."""
 
     def __init__(
         self,
         run: Run,
         source: Source,
-        blocks: AsyncIterator[Block[Any]],
-        parent: Dataset[Any],
+        start: Any,
         key_func: Callable[..., Any],
-        reduce_func: Callable[..., Any],
         size_func: Callable[[Any], Any],
         label: str,
     ) -> None:
         self.run = run
         self.source = source
-        self.blocks = blocks
-        self.parent = parent
+        self.blocks = source.open(start and start["at"])
         self.key_func = key_func
-        self.reduce_func = reduce_func
+        self.key_of: Callable[[int], int] | None = None
+        """Gives the key for what `key_func` gave, if that is not the key."""
         self.size_func = size_func
         self.label = label
         run.inline.append(label)
         self.groups: dict[int, Group] = {}
         self.left: list[int] | None = None
         """At the input's end: keys of the groups that are left, the next one last."""
-        self.read = Tally()
+        self.read = 0
         """How many elements have been read."""
-        self.pairs: Iterator[tuple[int, Any]] | None = None
+        self.rows: Iterator[Any] | None = None
         self.origin: Any = None
         self.ahead = 0
         """Offset in `origin` of an element, less its number."""
@@ -87,12 +79,22 @@ class Grouping:
         self.current: tuple[AsyncIterator[Block[Any]], partial[Any]] | None = None
         """The dataset that a group is reduced to, while it is read, and what gives the position in it."""
         self.resumed: tuple[int, Any] | None = None
-        """The key that a restored state was at among those that are left, and where in the dataset."""
+        """The key that a restored state was at among those that are left, and where in what it was reduced to."""
+
+    @abstractmethod
+    def reduce(self, group: Group, key: int | None, inner: Any) -> Block[Any] | None:
+        """Give what a group is reduced to, or set `current` to it.
+
+        Args:
+            group: The group.
+            key: Its key, if the input has ended.
+            inner: Where to open `current`, as its positions say; None for the start.
+        """
 
     async def elements(self, start: Any) -> AsyncIterator[Block[Any]]:
         """Give the reduced elements from the start or from a saved position."""
-        if start is not None:
-            await self._restore(start)
+        if start is not None and (block := await self._restore(start)) is not None:
+            yield block
         while True:
             if self.current is not None:
                 inner, place = self.current
@@ -107,82 +109,99 @@ class Grouping:
             elif self.left is not None and not self.left:
                 return
             else:
-                failed = self._advance()
-                if failed is not None:
-                    yield failed
+                block = self._advance()
+                if block is not None:
+                    yield block
                 await self.run.breathe()
 
     def _advance(self) -> Block[Any] | None:
-        """Read on until a group is full, or take one that is left, and open its dataset; give what failed in it."""
+        """Read on until a group is full, or take one that is left, and reduce it; give what failed in it."""
         key = self.left.pop() if self.left else None
         try:
             group = self._fill() if key is None else self.groups.pop(key)
             if group is not None:
                 inner = self.resumed[1] if self.resumed is not None and self.resumed[0] == key else None
                 self.resumed = None
-                self._open(group, key, inner)
+                return self.reduce(group, key, inner)
         except StateError:
             raise
         except Exception as error:
-            before = self.read.count - (key is None)
-            return Block.failed(error, Origin(partial(position, self.mark, before - self.mark.number, key)))
+            return Block.failed(error, self.before(key))
         return None
+
+    def before(self, key: int | None) -> Origin:
+        """Give an origin at which the element that was read last is read, or the group of `key` is taken, again."""
+        return Origin(partial(position, self.mark, self.read - (key is None) - self.mark.number, key))
 
     # The input
 
     async def _has_more(self) -> bool:
         """Take the next block in hand, unless there is one."""
-        if self.pairs is not None:
+        if self.rows is not None:
             return True
         block = await anext(self.blocks, None)
         if block is None:
             return False
-        self.origin, self.ahead = block.origin, block.offset - self.read.count
+        self.origin, self.ahead = block.origin, block.offset - self.read
         if self.mark is None:
             self._set_mark()
-        self.pairs = keyed(block, self.key_func, self.label, self.read)
+        self.rows = block.rows()
         return True
 
     def _fill(self) -> Group | None:
         """Read elements into groups until one is full; None when the block has ended, or it has taken a while."""
-        assert self.pairs is not None
-        if self.read.count - self.mark.number >= len(self.groups):  # a mark costs a look at each group
+        assert self.rows is not None
+        if self.read - self.mark.number >= len(self.groups):  # a mark costs a look at each group
             self._set_mark()
+        groups, key_func, key_of = self.groups, self.key_func, self.key_of
+        number = self.read
         deadline = monotonic() + SECONDS_AT_A_TIME
-        for key, element in self.pairs:
-            full = self._add(key, element, self.read.count - 1)
-            if full is not None or monotonic() > deadline:
-                return full
-        self.pairs = None
+        look, step = number + 1, 1
+        try:
+            for element in self.rows:
+                number += 1
+                try:
+                    key = key_func(*element) if element.__class__ is tuple else key_func(element)
+                    if key.__class__ is not int:
+                        key = integer(key, self.key_argument)
+                    if key_of is not None:
+                        key = key_of(key)
+                    group = groups.get(key) or self._begin(key, number - 1)
+                except Exception as error:
+                    number -= 1
+                    self.fail(error, number, self.origin, self.ahead + number)
+                elements = group.elements
+                elements.append(element)
+                if len(elements) == group.size:
+                    return groups.pop(key)
+                if number >= look:
+                    if monotonic() > deadline:
+                        return None
+                    step = min(2 * step, ELEMENTS_AT_A_TIME)
+                    look += step
+        except Exception:
+            number += 1
+            raise
+        finally:
+            self.read = number
+        self.rows = None
         return None
 
-    def _add(self, key: int, element: Any, number: int) -> Group | None:
-        """Put an element into its group; give the group if it is full now."""
-        group = self.groups.get(key)
-        if group is None:
-            group = Group(key, self._size(key, number), number, self.origin, self.ahead + number)
-            self.groups[key] = group
-        group.elements.append(element)
-        return self.groups.pop(key) if len(group.elements) == group.size else None
+    def _begin(self, key: int, number: int) -> Group:
+        size = integer(self.size_func(as_key(key)), "window_size_func")
+        if size < 1:
+            raise ValueError(f"window_size_func must give at least 1, not {size} for key {key}")
+        group = self.groups[key] = Group(key, size, number, self.origin, self.ahead + number)
+        return group
 
-    def _size(self, key: int, number: int) -> int:
-        try:
-            size = integer(self.size_func(as_key(key)), "window_size_func")
-            if size < 1:
-                raise ValueError(f"window_size_func must give at least 1, not {size} for key {key}")
-        except Exception as error:
-            self._fail(error, number, self.origin, self.ahead + number)
-        return size
-
-    def _fail(self, error: Exception, number: int, origin: Origin, offset: int) -> NoReturn:
+    def fail(self, error: Exception, number: int, origin: Origin, offset: int) -> NoReturn:
+        """Raise an error of the user's, with a note of the element: its number, and its offset in an origin."""
         failure = as_error(error)
         locate(failure, self.label, number, origin, offset)
         try:
             raise failure
         finally:
             del failure, error  # else it and this frame, which its traceback holds, would be a cycle
-
-    # The datasets
 
     def _rest(self) -> list[int]:
         """List the keys of the groups at the input's end, the smallest last."""
@@ -192,39 +211,13 @@ class Grouping:
             raise StateError(f"in {self.label}: the saved state was at key {self.resumed[0]}, which is not there now")
         return sorted((key for key in self.groups if key >= self.resumed[0]), reverse=True)
 
-    def _open(self, group: Group, key: int | None, inner: Any) -> None:
-        """Open the dataset that a group is reduced to.
-
-        Args:
-            group: The group.
-            key: Its key, if the input has ended.
-            inner: Where to open it, the state of its seed generators, what tells it from others; None for the start.
-        """
-        count = len(group.elements)
-        elements = held(self.parent, "group", frozen(group.elements), count, self.source.plan.element_spec)
-        try:
-            dataset = self.reduce_func(as_key(group.key), elements)
-            plan = plan_of(dataset)
-            if plan is None:
-                raise TypeError(f"reduce_func must give a Dataset, not {type(dataset).__name__}")
-        except Exception as error:
-            self._fail(error, group.number, group.origin, group.offset)
-        start, seeds, made = inner or (None, save_seeds(plan), stages_checksum(stages_of(plan)))
-        if inner is not None:
-            check_made(plan, made, self.label)
-            owners = seed_owners(plan)
-            for owner, state in zip(owners, seeds, strict=True):
-                owner.restore(self.run.restored, state)
-        place = partial(position, self.mark, self.read.count - self.mark.number, key, [seeds, made])
-        self.current = self.source.open_inner(plan, start), place
-
     # Positions
 
     def _set_mark(self) -> None:
-        number = self.read.count
-        self.mark = Mark(number, self.groups.values(), self.origin, self.ahead + number)
+        self.mark = Mark(self.read, self.groups.values(), self.origin, self.ahead + self.read)
 
-    async def _restore(self, start: Any) -> None:
+    async def _restore(self, start: Any) -> Block[Any] | None:
+        """Fill the groups as they were; give the block that the state was in, if any."""
         recent = {key: deque[Any](maxlen=count) for key, count, _ in start["held"]}
 
         def keep(key: int, element: Any, number: int) -> None:
@@ -247,26 +240,33 @@ class Grouping:
         elif start["inner"] is not None:
             if full is None:
                 raise StateError(f"in {self.label}: the group that the saved state was reading is not full now")
-            self._open(full, None, start["inner"])
+            return self.reduce(full, None, start["inner"])
+        return None
 
     async def _read_again(self, count: int, take: Callable[[int, Any, int], Any]) -> Any:
         """Read elements that a saved state has behind it; give what `take` gave for the last one."""
         skipped = Skipped(count)
         taken: Any = None
         while skipped.missing and await self._has_more():
-            assert self.pairs is not None
-            first = self.read.count
-            found = pull(self.pairs, min(skipped.missing, 256))
+            assert self.rows is not None
+            first = self.read
+            found = pull(self.rows, min(skipped.missing, 256))
+            self.read += len(found)
             if not found:
-                self.pairs = None
-                continue
-            for number, pair in enumerate(found, first):
+                self.rows = None
+            for number, element in enumerate(found, first):
                 taken = None
-                if pair.__class__ is not Failure:
-                    key, element = pair
+                if element.__class__ is not Failure:
                     with suppress(Exception):  # it failed then, too
-                        taken = take(key, element, number)
+                        key = integer(call(self.key_func, element), self.key_argument)
+                        taken = take(key if self.key_of is None else self.key_of(key), element, number)
             skipped.note(len(found), found)
             await self.run.breathe()
         skipped.check()
         return taken
+
+    def _add(self, key: int, element: Any, number: int) -> Group | None:
+        """Put an element into its group; give the group if it is full now."""
+        group = self.groups.get(key) or self._begin(key, number)
+        group.elements.append(element)
+        return self.groups.pop(key) if len(group.elements) == group.size else None

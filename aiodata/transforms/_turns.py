@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["alike", "merged", "scheduled"]
 
 PORTION = 4096
-"""Elements that are taken at a time from readers, at most."""
+"""Elements that are taken at a time from all readers, at most."""
+
+LEAST = 64
+"""As many are taken from each one nevertheless, where that is not more than"""
+PORTION_BYTES = 4 << 20
 
 
 def scheduled(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[int, list[int]] | None:
-    """Say how far readers get until it is the turn of one that has no element in hand, or for `PORTION` elements.
+    """Say how far readers get until it is the turn of one that has no element in hand, or for a portion of elements.
 
     Args:
         readers: The readers in turn, from the present one on; None for a dataset that has to be opened.
@@ -44,7 +48,7 @@ def scheduled(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[
     rounds = min(turns)
     number = turns.index(rounds)  # the first one that has so few
     until = (rounds * len(left) + number) * size + left[number] % size
-    until = min(until, begun + PORTION)
+    until = min(until, begun + _portion(readers))
     if until == begun:
         return None
     rounds, rest = divmod(until, len(left) * size)
@@ -54,6 +58,15 @@ def scheduled(readers: Sequence[Reader | None], size: int, begun: int) -> tuple[
         taken[more] += part
     taken[0] -= begun
     return until, taken
+
+
+def _portion(readers: Sequence[Reader | None]) -> int:
+    """Say how many elements to take: enough from each of many readers to be worth turning to it, but no megabytes."""
+    if len(readers) * LEAST <= PORTION:
+        return PORTION
+    columns = next((reader.columns for reader in readers if reader is not None and reader.columns is not None), None)
+    row_bytes = sum(leaf[:1].nbytes for leaf in flatten(columns) if leaf is not None)
+    return max(PORTION, min(len(readers) * LEAST, PORTION_BYTES // max(1, row_bytes)))
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -11,24 +12,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aiodata.checks import check_integer
+from aiodata.engine.block import Block
 from aiodata.errors import DataError
 from aiodata.functions import name_of
 from aiodata.padding import aligned, pad_stack
 from aiodata.spec import TensorSpec, batched
 from aiodata.stacking import stack
 from aiodata.structure import flatten, map_structure, pack_like
-from aiodata.transforms._keys import check_plain, integer
-from aiodata.transforms.batch import grouped
-from aiodata.transforms.group_by_window import windows_by_key
+from aiodata.transforms._grouping import Grouping
+from aiodata.transforms._keys import check_plain
+from aiodata.transforms.group_by_window import count
 from aiodata.transforms.padded_batch import padding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     import numpy.typing as npt
 
     from aiodata.dataset import Dataset
     from aiodata.engine.plan import Plan
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
+    from aiodata.transforms._groups import Group
 
 __all__ = ["bucket_by_sequence_length"]
 
@@ -108,17 +113,16 @@ def bucket_by_sequence_length(
     length = name_of(element_length_func)
     detail = ", ".join([length, str(boundaries), str(sizes)]) + padded
     detail += "".join(f", {flag}=True" for flag, value in flags.items() if value)
-    return windows_by_key(
-        self,
-        METHOD,
-        partial(_bucket, element_length_func, list(pairwise([-math.inf, *boundaries, math.inf]))),
-        partial(_batch, sizes, drop, collates),
-        partial(_size, sizes),
+    stage = partial(
+        _batches,
+        key_func=element_length_func,
+        size_func=sizes.__getitem__,
         label=f"{METHOD}({length})",
-        detail=detail,
-        spec=spec,
-        title=name,
+        boundaries=boundaries,
+        collates=collates,
+        drop=drop,
     )
+    return self.then(METHOD, stage, detail=detail, count=count, spec=spec, title=name)
 
 
 def _integers(values: Any, argument: str, least: int | None = None) -> list[int]:
@@ -127,23 +131,55 @@ def _integers(values: Any, argument: str, least: int | None = None) -> list[int]
     return [check_integer(value, METHOD, f"each of {argument}", least) for value in values]
 
 
-def _bucket(length_func: Callable[..., Any], buckets: list[tuple[float, float]], *element: Any) -> int:
-    """Give the number of the first bucket that an element's length falls into: there is one in any order of them."""
-    length = integer(length_func(*element), "element_length_func")
-    return next(bucket for bucket, (low, high) in enumerate(buckets) if low <= length < high)
+def _batches(run: Run, source: Source, *, start: Any, **arguments: Any) -> AsyncIterator[Block[Any]]:
+    return _Buckets(run, source, start, **arguments).elements(start)
 
 
-def _size(sizes: list[int], bucket: int) -> int:
-    return sizes[bucket]
+class _Buckets(Grouping):
+    """Groups of elements of similar length, which become a batch each.
+
+    Args:
+        boundaries: Of the lengths.
+        collates: What makes a batch of a list of elements, for each bucket; None if nothing can.
+        drop: Leave out batches that are not full.
+        arguments: Those of `Grouping`.
+    """
+
+    key_argument = "element_length_func"
+
+    def __init__(
+        self,
+        *arguments: Any,
+        boundaries: list[int],
+        collates: list[Callable[[list[Any]], Any] | None],
+        drop: bool,
+        **rest: Any,
+    ) -> None:
+        super().__init__(*arguments, **rest)
+        self.key_of = _bucket_of(boundaries)
+        self.collates = collates
+        self.drop = drop
+
+    def reduce(self, group: Group, key: int | None, inner: Any) -> Block[Any] | None:
+        """Give the batch of a bucket; None if it is to be left out."""
+        try:
+            collate = self.collates[group.key]
+            if collate is None:
+                raise DataError("pad_to_bucket_boundary=True needs lengths below the last of bucket_boundaries")
+            if self.drop and len(group.elements) < group.size:
+                return None
+            batch = collate(group.elements)
+        except Exception as error:
+            self.fail(error, group.number, group.origin, group.offset)
+        return Block(self.before(key), computed=[batch], clean=True)
 
 
-def _batch(
-    sizes: list[int], drop: bool, collates: list[Callable[[list[Any]], Any] | None], bucket: Any, group: Dataset[Any]
-) -> Dataset[Any]:
-    collate = collates[bucket]
-    if collate is None:
-        raise DataError("pad_to_bucket_boundary=True needs lengths below the last of bucket_boundaries")
-    return grouped(group, METHOD, sizes[bucket], drop, collate)
+def _bucket_of(boundaries: list[int]) -> Callable[[int], int]:
+    """Give what gives the number of the first bucket that a length falls into: there is one in any order of them."""
+    if all(low < high for low, high in pairwise(boundaries)):
+        return partial(bisect_right, boundaries)
+    buckets = list(pairwise([-math.inf, *boundaries, math.inf]))
+    return lambda length: next(bucket for bucket, (low, high) in enumerate(buckets) if low <= length < high)
 
 
 def _pad_to(plan: Plan, shapes: Any, values: Any, length: int, elements: list[Any]) -> Any:

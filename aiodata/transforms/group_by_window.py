@@ -6,18 +6,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiodata.checks import check_integer
-from aiodata.engine.plan import INFINITE, UNKNOWN
+from aiodata.engine.plan import INFINITE, UNKNOWN, plan_of, save_seeds, seed_owners
 from aiodata.functions import name_of
 from aiodata.random import seeded
-from aiodata.transforms._grouping import grouping
-from aiodata.transforms._keys import check_plain
+from aiodata.transforms._grouping import Grouping
+from aiodata.transforms._groups import Group, position
+from aiodata.transforms._held import frozen, held
+from aiodata.transforms._keys import as_key, check_plain
+from aiodata.transforms._made import check_made, stages_checksum, stages_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from aiodata.dataset import Dataset
+    from aiodata.engine.block import Block
+    from aiodata.engine.run import Run
+    from aiodata.engine.source import Source
 
-__all__ = ["group_by_window", "windows_by_key"]
+__all__ = ["count", "group_by_window"]
 
 
 def group_by_window(
@@ -71,45 +77,67 @@ def group_by_window(
     else:
         size = check_integer(window_size, "group_by_window", "window_size", 1)
         size_func, size_text = partial(_constant, size), str(size)
-    return windows_by_key(
-        self,
-        "group_by_window",
-        key_func,
-        reduce_func,
-        size_func,
-        label=f"group_by_window({name_of(key_func)})",
-        detail=f"{name_of(key_func)}, {name_of(reduce_func)}, {size_text}",
-        title=name,
-    )
-
-
-def windows_by_key(
-    dataset: Dataset[Any],
-    name: str,
-    key_func: Callable[..., Any],
-    reduce_func: Callable[[Any, Dataset[Any]], Dataset[Any]],
-    size_func: Callable[[Any], Any],
-    *,
-    label: str,
-    detail: str,
-    spec: Callable[[Any], Any] = lambda _: None,
-    title: str | None = None,
-) -> Dataset[Any]:
-    """Give a dataset of reduced groups; what `group_by_window` and `bucket_by_sequence_length` are made of."""
+    functions = f"{name_of(key_func)}, {name_of(reduce_func)}, {size_text}"
     stage = partial(
-        grouping,
-        parent=dataset,
-        key_func=key_func,
+        _windows,
+        parent=self,
         reduce_func=seeded(reduce_func),
+        key_func=key_func,
         size_func=size_func,
-        label=label,
+        label=f"group_by_window({name_of(key_func)})",
     )
-    return dataset.then(name, stage, detail=detail, count=_count, spec=spec, makes_datasets=True, title=title)
+    return self.then("group_by_window", stage, detail=functions, count=count, makes_datasets=True, title=name)
+
+
+def count(available: int) -> int:
+    """Give the number of elements of a stage that gives groups."""
+    return INFINITE if available == INFINITE else UNKNOWN
 
 
 def _constant(size: int, key: Any) -> int:
     return size
 
 
-def _count(available: int) -> int:
-    return INFINITE if available == INFINITE else UNKNOWN
+def _windows(run: Run, source: Source, *, start: Any, **arguments: Any) -> AsyncIterator[Block[Any]]:
+    return _Windows(run, source, start, **arguments).elements(start)
+
+
+class _Windows(Grouping):
+    """Groups that a user's function makes datasets of.
+
+    Args:
+        parent: The input, of whose class the groups are made.
+        reduce_func: Gives a dataset for a key and a group.
+        arguments: Those of `Grouping`.
+    """
+
+    def __init__(self, *arguments: Any, parent: Dataset[Any], reduce_func: Callable[..., Any], **rest: Any) -> None:
+        super().__init__(*arguments, **rest)
+        self.parent = parent
+        self.reduce_func = reduce_func
+
+    def reduce(self, group: Group, key: int | None, inner: Any) -> None:
+        """Open the dataset that a group is reduced to.
+
+        Args:
+            group: The group.
+            key: Its key, if the input has ended.
+            inner: Where to open it, the state of its seed generators, what tells it from others; None for the start.
+        """
+        count = len(group.elements)
+        elements = held(self.parent, "group", frozen(group.elements), count, self.source.plan.element_spec)
+        try:
+            dataset = self.reduce_func(as_key(group.key), elements)
+            plan = plan_of(dataset)
+            if plan is None:
+                raise TypeError(f"reduce_func must give a Dataset, not {type(dataset).__name__}")
+        except Exception as error:
+            self.fail(error, group.number, group.origin, group.offset)
+        start, seeds, made = inner or (None, save_seeds(plan), stages_checksum(stages_of(plan)))
+        if inner is not None:
+            check_made(plan, made, self.label)
+            owners = seed_owners(plan)
+            for owner, state in zip(owners, seeds, strict=True):
+                owner.restore(self.run.restored, state)
+        place = partial(position, self.mark, self.read - self.mark.number, key, [seeds, made])
+        self.current = self.source.open_inner(plan, start), place

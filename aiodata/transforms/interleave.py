@@ -45,7 +45,8 @@ def interleave(
             cores.
         block_length: Elements of one dataset in a row, at least 1; None means 1.
         num_parallel_calls: Datasets that read at once, at least 1 and at most `cycle_length`; `AUTOTUNE` takes
-            `cycle_length`; None reads one at a time, when asked.
+            `cycle_length`, as far as the options' `autotune.cpu_budget` goes, and lets each read further ahead, up to
+            64 MiB within `autotune.ram_budget`, if its reader has to wait; None reads one at a time, when asked.
         deterministic: False gives what is ready, when datasets are read in parallel. None takes the options'.
         name: A name for the stage, shown in `repr`.
 

@@ -94,8 +94,10 @@ def map(
 
     Args:
         map_func: A plain or `async def` function of an element.
-        num_parallel_calls: Calls at once, at least 1; `AUTOTUNE` takes the number of cores for plain functions and 16
-            for coroutines, or the `autotune.cpu_budget` of the options; None runs one call at a time, when asked.
+        num_parallel_calls: Calls at once, at least 1; None runs one call at a time, when asked. `AUTOTUNE` begins with
+            the number of cores, or with 16 for coroutines and functions that wait, and changes it while the pipeline
+            runs to where most elements come, at most 64 threads or 256 coroutines and within the budgets of the
+            options' `autotune`; for processes and other executors it takes the number of cores.
         deterministic: False gives results as they become ready, when calls run in parallel. None takes the options'.
         synchronous: True refuses `num_parallel_calls`; without that a map is synchronous anyway.
         use_unbounded_threadpool: Accepted as in tf.data, without effect.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from time import thread_time
 from typing import Any
 
@@ -39,10 +40,10 @@ def beside_plain(
     for face, run in (("for", drain), ("async for", lambda dataset: asyncio.run(adrain(dataset)))):
         source: Any = Dataset.range(count)
         plain = f"{what}, plain, {face}"
-        competitors: dict[str, Callable[[], Any]] = {plain: lambda run=run, ds=source.map(work): run(ds)}
+        competitors: dict[str, Callable[[], Any]] = {plain: partial(run, source.map(work))}
         named = {f"{what}, {'AUTOTUNE' if calls < 0 else f'{calls} calls'}, {face}": calls for calls in limits}
         for name, calls in named.items():
-            competitors[name] = lambda run=run, ds=source.map(work, calls): run(ds)
+            competitors[name] = partial(run, source.map(work, calls))
         seconds = interleaved(competitors, rounds)
         rows.append(row_of(seconds, plain, count))
         rows += [row_of(seconds, name, count, plain, limits[calls]) for name, calls in named.items()]
@@ -55,8 +56,8 @@ def busy(seconds: float) -> Callable[[Any], Any]:
 
     def work(x: Any) -> Any:
         total = 0
-        for _ in range(steps):
-            total += 1
+        for step in range(steps):
+            total += step
         return x
 
     while (taken := timed(work)) < 0.8 * seconds:

@@ -70,7 +70,7 @@ def _mapped(folder: Path, size: int) -> tuple[int, Callable[[], Any]]:
 
 
 def _files(folder: Path, size: int) -> tuple[int, Callable[[], Any]]:
-    lines = max(10, LINES // size)
+    lines = 20
     names = _written(folder / f"files-{size}", size, lines)
     dataset = Dataset.from_tensor_slices(names).interleave(TextLineDataset, cycle_length=16).batch(1000)
     return size * lines, lambda: _drain(dataset)

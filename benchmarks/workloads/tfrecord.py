@@ -64,15 +64,11 @@ WORKLOAD = Workload(
 
 
 def _batched(folder: Path) -> Any:
-    from aiodata import FixedLenFeature, TFRecordDataset, decode_raw, parse_example
+    from aiodata import FixedLenFeature, RawFeature, TFRecordDataset, parse_example
 
-    features = {"image": FixedLenFeature([], bytes), "label": FixedLenFeature([], np.int64)}
-
-    def parse(records: Any) -> Any:
-        found = parse_example(records, features)
-        return {"image": decode_raw(found["image"], np.uint8), "label": found["label"]}
-
-    return TFRecordDataset(paths(folder)).shuffle(WINDOW, seed=1).batch(BATCH).map(parse).prefetch(1)
+    features = {"image": RawFeature([PIXELS], np.uint8), "label": FixedLenFeature([], np.int64)}
+    records = TFRecordDataset(paths(folder)).shuffle(WINDOW, seed=1).batch(BATCH)
+    return records.map(lambda batch: parse_example(batch, features)).prefetch(1)
 
 
 @WORKLOAD.ours("aiodata")

@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -191,6 +191,31 @@ def test_knobs_move_while_a_pipeline_runs_and_statistics_show_it() -> None:
     with restless(ds, 3) as iterator:
         shown = {entry(iterator, "map")["parallelism"] for _ in iterator}
     assert len(shown) > 1
+
+
+@pytest.mark.parametrize("budget", [1, 3, None])
+def test_the_cpu_budget_limits_the_readers_of_an_interleave_not_its_order(budget: int | None) -> None:
+    now = most = 0
+
+    def rows(number: Any) -> Dataset[Any]:
+        async def read() -> AsyncIterator[int]:
+            nonlocal now, most
+            for row in range(5):
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+                yield 10 * int(number) + row
+
+        return Dataset.from_generator(read)
+
+    plain = to_list(Dataset.range(9).interleave(rows, cycle_length=4))
+    ds = Dataset.range(9).interleave(rows, cycle_length=4, num_parallel_calls=AUTOTUNE)
+    most = 0
+    with ds.with_options(Options(autotune=AutotuneOptions(cpu_budget=budget))).iterate() as iterator:
+        assert [next(iterator)] + list(iterator) == plain
+        assert entry(iterator, "interleave")["parallelism"] == (budget or 4)
+    assert 1 <= most <= (budget or 4)
 
 
 # Freezing

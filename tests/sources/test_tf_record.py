@@ -138,7 +138,7 @@ def read_plainly(data: bytes) -> list[Any]:
         head, begin = data[at : at + 12], at
         length, crc = struct.unpack("<QI", head.ljust(12, b"\0"))
         stop = at + 12 + length
-        if len(head) == 12 and masked(head[:8]) != crc or stop + 4 > len(data):
+        if (len(head) == 12 and masked(head[:8]) != crc) or stop + 4 > len(data):
             return [*found, (len(found), begin)]
         payload = data[at + 12 : stop]
         good = masked(payload) == int.from_bytes(data[stop : stop + 4], "little")
