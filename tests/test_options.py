@@ -157,8 +157,6 @@ def test_other_types_are_refused(group: str | None, name: str, value: Any) -> No
         ("autotune", "cpu_budget", 0),
         ("autotune", "cpu_budget", -1),
         ("autotune", "ram_budget", -1),
-        ("autotune", "frozen", [3]),
-        ("autotune", "frozen", [{"parallelism": 3}]),
         ("threading", "private_threadpool_size", -1),
         (None, "switch_interval_seconds", 0),
         (None, "switch_interval_seconds", -0.5),
@@ -171,6 +169,15 @@ def test_values_out_of_range_are_refused(group: str | None, name: str, value: An
     with pytest.raises(ValueError, match=rf"^{type(target).__name__}\.{name} must be at least .*, not {value}$"):
         setattr(target, name, value)
     assert options == Options()
+
+
+@pytest.mark.parametrize("value", [[3], [{"parallelism": 3}]])
+def test_only_statistics_can_be_frozen(value: Any) -> None:
+    options = Options()
+    with pytest.raises(ValueError, match=r"^AutotuneOptions\.frozen must be what statistics\(\) gave, not \["):
+        options.autotune.frozen = value
+    options.autotune.frozen = [{"stage": "map(f)", "parallelism": 3}]
+    assert Options().merge(options) == options
 
 
 def test_shows_what_is_set() -> None:

@@ -36,7 +36,7 @@ class Budget:
 
     def __init__(self, most: int | None) -> None:
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may drop a share of this thread's meanwhile
         self.taken = 0
 
     @property

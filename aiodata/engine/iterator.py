@@ -86,7 +86,10 @@ class ElementIterator(Generic[T_co]):
         self._begin_with(session)
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Give the counters of each stage since the iterator was opened, in the order in which stages were opened."""
+        """Give the counters of each stage since the iterator was opened, in the order in which stages were opened.
+
+        `options.autotune.frozen` takes them: automatic stages then keep the parallelism and capacity that they show.
+        """
         return self._session.run.statistics.as_list()
 
     # The async face

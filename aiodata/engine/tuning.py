@@ -174,8 +174,8 @@ class Tuner:
         self.cores = cores or available_cores()
         self.calls = Budget(options.cpu_budget or UNLIMITED)
         self.memory = Budget(options.ram_budget)
-        self.seconds: dict[str, float] = {}
-        """What a call of each stage's function costs, so that a stage that is opened again need not find out."""
+        self.seconds: dict[Any, float] = {}
+        """What a call of each function costs, so that a stage that is opened again need not find out."""
         self._frozen = {entry["stage"]: entry for entry in options.frozen or ()}
 
     def frozen(self, stage: str, field: str) -> int | None:

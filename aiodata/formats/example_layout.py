@@ -19,7 +19,7 @@ import numpy as np
 
 from aiodata.formats.example_proto import BYTES, FLOAT, INT64, Kind, object_array
 
-__all__ = ["Layout", "Segment", "learnt", "stored"]
+__all__ = ["Layout", "Segment", "learnt"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -125,43 +125,27 @@ class Layout(NamedTuple):
             return object_array([cut(record) for record in records for cut in cuts])
         ((start, stop),) = segment.pieces
         if segment.kind is FLOAT:
-            return stored(rows[:, start:stop], segment.kind.dtype)
+            return self.raw(name, rows, np.dtype("<f4")).astype(np.float32, copy=False)
         if segment.begins is None or segment.shifts is None:
             return rows[:, start:stop].astype(np.int64).ravel()
         parts = (rows[:, start:stop] & 0x7F).astype(np.uint64) << segment.shifts
         return np.add.reduceat(parts, segment.begins, axis=1).view(np.int64).ravel()
 
     def raw(self, name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
-        """Give the numbers that a feature's one value of bytes is in records of this layout.
+        """Give the bytes of a feature's values in records of this layout as numbers.
 
         Args:
-            name: The feature.
+            name: The feature, whose values lie in one piece.
             rows: As for `values`.
-            dtype: The dtype of the numbers, of which its size is a multiple.
+            dtype: The dtype of the numbers; the piece is a multiple of its size.
 
         Returns:
-            A fresh array (n * count,).
+            A fresh array (n * count,) of the dtype.
         """
         segment = self.features[name]
         assert segment is not None  # the caller has looked
         ((start, stop),) = segment.pieces
-        return stored(rows[:, start:stop], dtype)
-
-
-def stored(data: Array, dtype: np.dtype[Any]) -> Array:
-    """Give the little-endian numbers that bytes are.
-
-    Args:
-        data: uint8 (..., size).
-        dtype: That of the numbers; where it is of booleans, any byte but 0 is True.
-
-    Returns:
-        A fresh array (n,).
-    """
-    if dtype.kind == "b":
-        return data.astype(bool).ravel()
-    flat = np.array(data, order="C").reshape(-1)
-    return flat.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
+        return np.array(rows[:, start:stop], order="C").reshape(-1).view(dtype)
 
 
 class _OddError(Exception):

@@ -8,7 +8,6 @@ import numpy as np
 
 from aiodata.errors import StructureError
 from aiodata.formats.example_columns import Column, example_name
-from aiodata.formats.example_layout import stored
 from aiodata.formats.example_proto import BYTES
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ class RawColumn(Column):
         self._shape = feature.shape
         self._size = int(np.prod(feature.shape, dtype=np.int64))
         self._bytes = self._size * feature.dtype.itemsize
+        # Bytes of booleans are converted: one of 2 in an array of them would be no boolean.
+        self._stored = np.dtype(np.uint8) if feature.dtype.kind == "b" else feature.dtype.newbyteorder("<")
         given = feature.default_value
-        super().__init__(key, BYTES, key, None if given is None else self._numbers(given, feature.dtype), 1)
+        super().__init__(key, BYTES, key, None if given is None else np.frombuffer(given, self._stored), 1)
         self.dtype = feature.dtype
-
-    def _numbers(self, value: bytes, dtype: np.dtype[Any]) -> Array:
-        return stored(np.frombuffer(value, np.uint8), dtype)
 
     def fault(self, count: int) -> str | None:
         """Say what is wrong with so many values, if anything is."""
@@ -51,7 +49,7 @@ class RawColumn(Column):
         if len(values[0]) != self._bytes:
             fault = f"{self._wish()}, but has {len(values[0])} bytes"
             raise StructureError(f"{example_name(number, name)}feature {self.source!r}: {fault}")
-        return self._numbers(values[0], self.dtype)
+        return np.frombuffer(values[0], self._stored)
 
     def serves(self, segment: Segment | None) -> bool:
         """Do as any column, and look at the size of the value."""
@@ -62,8 +60,9 @@ class RawColumn(Column):
     def laid(self, layout: Layout, rows: Array, records: Sequence[bytes]) -> tuple[Array, int]:
         """Do as any column; the values are the numbers."""
         if layout.features.get(self.source) is None:
-            return super().laid(layout, rows, records)
-        return layout.raw(self.source, rows, self.dtype), self._size
+            values, count = super().laid(layout, rows, records)
+            return self.array(values), count
+        return layout.raw(self.source, rows, self._stored).astype(self.dtype, copy=False), self._size
 
     def array(self, values: Any) -> Array:
         """Do as any column."""

@@ -7,7 +7,6 @@ masked CRC-32C of the payload. Source: TensorFlow's guide to TFRecord, and its `
 from __future__ import annotations
 
 import struct
-from array import array
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +39,11 @@ BLOCK_RECORDS = 4096
 MOST_HEADS = 4096
 """Headers that are remembered: records of the same length have the same one."""
 
-_LONG_RUN = 16
+_LONG_RUN = 32
 """From about so many records of one length on, cutting them together is quicker than one by one."""
+
+_SINGLY = 64
+"""So many are cut one by one before the next look whether a run follows: a look costs as much as cutting a record."""
 
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
@@ -74,25 +76,6 @@ def frame(payload: bytes, method: str = "TFRecordWriter") -> bytes:
     length = struct.pack("<Q", len(payload))
     checksums = [_CHECKSUM.pack(_masked(crc(part))) for part in (length, payload)]
     return b"".join((length, checksums[0], payload, checksums[1]))
-
-
-def _run(data: bytes, at: int, head: bytes, length: int, most: int) -> list[bytes]:
-    """Give the payloads of the records from a place on that all have the same header.
-
-    Args:
-        data: The content.
-        at: Where the first one begins, which is whole.
-        head: Its header.
-        length: The length of its payload, which is not 0.
-        most: How many to give at the most.
-    """
-    size = HEADER_BYTES + length + FOOTER_BYTES
-    most = min(most, (len(data) - at) // size)
-    # As text of a fixed width a header is compared in one step.
-    same = np.ndarray((most,), f"S{HEADER_BYTES}", data, at, (size,)) == head
-    count = most if same.all() else int(same.argmin())
-    records: list[bytes] = np.ndarray((count,), f"V{length}", data, at + HEADER_BYTES, (size,)).tolist()
-    return records
 
 
 class RecordSplitter:
@@ -149,42 +132,82 @@ class RecordSplitter:
 
     def _cut(self, data: bytes, begin: int) -> tuple[Cut | None, CorruptRecordError | None]:
         """Cut up to about `BLOCK_BYTES` off the data; give that, and what is wrong behind it."""
-        heads = self._heads
         found: list[Any] = []
-        stops = array("q")
-        at, end = begin, len(data)
+        at, limit = begin, begin + BLOCK_BYTES
         error: CorruptRecordError | None = None
         self._wanted = HEADER_BYTES
-        while at + HEADER_BYTES <= end and at - begin < BLOCK_BYTES and len(found) < BLOCK_RECORDS:
+        while at < limit and len(found) < BLOCK_RECORDS:
+            run = self._run(data, at, limit, BLOCK_RECORDS - len(found))
+            if run:
+                found += run
+                at += len(run) * (HEADER_BYTES + len(run[0]) + FOOTER_BYTES)
+                continue
+            goal = min(len(found) + _SINGLY, BLOCK_RECORDS)
+            at, error = self._cut_singly(data, begin, at, found, goal)
+            if len(found) < goal:
+                break
+        return self._checked(data, begin, at - begin, found) if found else None, error
+
+    def _run(self, data: bytes, at: int, limit: int, most: int) -> list[bytes]:
+        """Give the payloads from a place on whose headers are all the same; none where they are few.
+
+        Args:
+            data: The content.
+            at: Where the first record begins.
+            limit: Where the last one begins at the latest.
+            most: How many to give at the most.
+        """
+        head = data[at : at + HEADER_BYTES]
+        length = self._heads.get(head)
+        if not length:  # not known yet; and numpy knows no items without bytes
+            return []
+        size = HEADER_BYTES + length + FOOTER_BYTES
+        if not (data.startswith(head, at + size) and data.startswith(head, at + _LONG_RUN * size)):
+            return []
+        most = min(most, (limit - at - 1) // size + 1, (len(data) - at) // size)
+        # As text of a fixed width a header is compared in one step.
+        same = np.ndarray((most,), f"S{HEADER_BYTES}", data, at, (size,)) == head
+        count = most if same.all() else int(same.argmin())
+        records: list[bytes] = np.ndarray((count,), f"V{length}", data, at + HEADER_BYTES, (size,)).tolist()
+        return records
+
+    def _cut_singly(
+        self, data: bytes, begin: int, at: int, found: list[Any], goal: int
+    ) -> tuple[int, CorruptRecordError | None]:
+        """Cut records off one by one.
+
+        Args:
+            data: The content.
+            begin: Where the block begins in it.
+            at: Where the next record begins.
+            found: The payloads of the block, to which they are added.
+            goal: How many payloads there are to be at the most.
+
+        Returns:
+            Where the next record begins, and what is wrong with it, if anything is.
+        """
+        heads = self._heads
+        end, limit = len(data) - HEADER_BYTES, begin + BLOCK_BYTES
+        while at <= end and at < limit and len(found) < goal:
             head = data[at : at + HEADER_BYTES]
             length = heads.get(head)
             if length is None and (length := self._length(head)) is None:
-                error = self._damaged_length(data, at, at - begin, len(found))
-                break
+                return at, self._damaged_length(data, at, at - begin, len(found))
             start = at + HEADER_BYTES
             stop = start + length
-            if stop + FOOTER_BYTES > end:
+            if stop + FOOTER_BYTES > len(data):
                 self._wanted = HEADER_BYTES + length + FOOTER_BYTES
                 if length > LARGE_RECORD and not self._is_there(at - begin):
-                    error = CorruptRecordError(
+                    return at, CorruptRecordError(
                         f"the record's {length} bytes go beyond the end of the file: it is cut short, or damaged",
                         self._path,
                         self._number + len(found),
                         self._offset + at - begin,
                     )
                 break
-            size = HEADER_BYTES + length + FOOTER_BYTES
-            if length and data.startswith(head, at + size) and data.startswith(head, at + _LONG_RUN * size):
-                most = min(-((at - begin - BLOCK_BYTES) // size), BLOCK_RECORDS - len(found))
-                records = _run(data, at, head, length, most)
-                found += records
-                stops.frombytes(np.arange(stop, stop + len(records) * size, size).tobytes())
-                at += len(records) * size
-            else:
-                found.append(data[start:stop])
-                stops.append(stop)
-                at = stop + FOOTER_BYTES
-        return self._checked(data, begin, at - begin, found, stops) if found else None, error
+            found.append(data[start:stop])
+            at = stop + FOOTER_BYTES
+        return at, None
 
     def _length(self, head: bytes) -> int | None:
         """Give the length that a header tells, and remember it; None if it is damaged."""
@@ -197,7 +220,7 @@ class RecordSplitter:
         self._heads[head] = length
         return length
 
-    def _checked(self, data: bytes, begin: int, size: int, found: list[Any], stops: array[int]) -> Cut:
+    def _checked(self, data: bytes, begin: int, size: int, found: list[Any]) -> Cut:
         """Give records as columns if their checksums are right, else with failures in the places of those that are not.
 
         Args:
@@ -205,10 +228,11 @@ class RecordSplitter:
             begin: Where the first record begins in it.
             size: The bytes of all records.
             found: The payloads, at least one.
-            stops: Where each ends in the content.
         """
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        stops = begin + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES) - FOOTER_BYTES
         crcs = np.fromiter(map(self._crc, found), np.uint32, len(found))
-        places = np.frombuffer(stops, np.int64)[:, np.newaxis] + np.arange(FOOTER_BYTES)
+        places = stops[:, np.newaxis] + np.arange(FOOTER_BYTES)
         wanted = np.frombuffer(data, np.uint8)[places].view("<u4")[:, 0]
         wrong = (_masked(crcs) != wanted).nonzero()[0].tolist()
         if not wrong:
@@ -220,7 +244,7 @@ class RecordSplitter:
                     f"the checksum of the record's {length} bytes is wrong: the data is damaged",
                     self._path,
                     self._number + index,
-                    self._offset + stops[index] - length - HEADER_BYTES - begin,
+                    self._offset + int(stops[index]) - length - HEADER_BYTES - begin,
                 )
             )
         return Cut(size, found, clean=False)

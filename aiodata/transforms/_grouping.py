@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -109,16 +110,17 @@ class Grouping(ABC):
             elif self.left is not None and not self.left:
                 return
             else:
-                block = self._advance()
+                block = self.advance()
                 if block is not None:
                     yield block
                 await self.run.breathe()
 
-    def _advance(self) -> Block[Any] | None:
+    def advance(self) -> Block[Any] | None:
         """Read on until a group is full, or take one that is left, and reduce it; give what failed in it."""
+        self.move_mark()
         key = self.left.pop() if self.left else None
         try:
-            group = self._fill() if key is None else self.groups.pop(key)
+            group = self.fill() if key is None else self.groups.pop(key)
             if group is not None:
                 inner = self.resumed[1] if self.resumed is not None and self.resumed[0] == key else None
                 self.resumed = None
@@ -126,12 +128,12 @@ class Grouping(ABC):
         except StateError:
             raise
         except Exception as error:
-            return Block.failed(error, self.before(key))
+            return Block.failed(error, self.at(self.read - (key is None), key))
         return None
 
-    def before(self, key: int | None) -> Origin:
-        """Give an origin at which the element that was read last is read, or the group of `key` is taken, again."""
-        return Origin(partial(position, self.mark, self.read - (key is None) - self.mark.number, key))
+    def at(self, read: int, key: int | None = None) -> Origin:
+        """Give an origin: so many elements have been read, and at the input's end, the group of `key` comes next."""
+        return Origin(partial(position, self.mark, read - self.mark.number, key))
 
     # The input
 
@@ -148,44 +150,42 @@ class Grouping(ABC):
         self.rows = block.rows()
         return True
 
-    def _fill(self) -> Group | None:
+    def fill(self) -> Group | None:
         """Read elements into groups until one is full; None when the block has ended, or it has taken a while."""
         assert self.rows is not None
-        if self.read - self.mark.number >= len(self.groups):  # a mark costs a look at each group
-            self._set_mark()
-        groups, key_func, key_of = self.groups, self.key_func, self.key_of
-        number = self.read
+        rows, groups, key_func, key_of = self.rows, self.groups, self.key_func, self.key_of
+        number, step = self.read, 1
         deadline = monotonic() + SECONDS_AT_A_TIME
-        look, step = number + 1, 1
         try:
-            for element in self.rows:
-                number += 1
-                try:
-                    key = key_func(*element) if element.__class__ is tuple else key_func(element)
-                    if key.__class__ is not int:
-                        key = integer(key, self.key_argument)
-                    if key_of is not None:
-                        key = key_of(key)
-                    group = groups.get(key) or self._begin(key, number - 1)
-                except Exception as error:
-                    number -= 1
-                    self.fail(error, number, self.origin, self.ahead + number)
-                elements = group.elements
-                elements.append(element)
-                if len(elements) == group.size:
-                    return groups.pop(key)
-                if number >= look:
-                    if monotonic() > deadline:
-                        return None
-                    step = min(2 * step, ELEMENTS_AT_A_TIME)
-                    look += step
+            while True:
+                before = number
+                for element in islice(rows, step):
+                    number += 1
+                    try:
+                        key = key_func(*element) if element.__class__ is tuple else key_func(element)
+                        if key.__class__ is not int:
+                            key = integer(key, self.key_argument)
+                        if key_of is not None:
+                            key = key_of(key)
+                        group = groups.get(key) or self._begin(key, number - 1)
+                    except Exception as error:
+                        number -= 1
+                        self.fail(error, number, self.origin, self.ahead + number)
+                    elements = group.elements
+                    elements.append(element)
+                    if len(elements) == group.size:
+                        return groups.pop(key)
+                if number - before < step:
+                    self.rows = None
+                    return None
+                if monotonic() > deadline:
+                    return None
+                step = min(2 * step, ELEMENTS_AT_A_TIME)
         except Exception:
             number += 1
             raise
         finally:
             self.read = number
-        self.rows = None
-        return None
 
     def _begin(self, key: int, number: int) -> Group:
         size = integer(self.size_func(as_key(key)), "window_size_func")
@@ -212,6 +212,11 @@ class Grouping(ABC):
         return sorted((key for key in self.groups if key >= self.resumed[0]), reverse=True)
 
     # Positions
+
+    def move_mark(self) -> None:
+        """Move the mark on to where the input is, unless that is near: it costs a look at each group."""
+        if self.left is None and self.read - self.mark.number >= len(self.groups):
+            self._set_mark()
 
     def _set_mark(self) -> None:
         self.mark = Mark(self.read, self.groups.values(), self.origin, self.ahead + self.read)

@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["frozen", "held"]
 
 LARGEST_BLOCK = 4096
-_SCALARS = PLAIN - {np.ndarray}
+_ARRAYS = {np.ndarray}
+_SCALARS = PLAIN - _ARRAYS
 
 
 def frozen(elements: list[Any]) -> list[Any]:
     """Mark all arrays in elements read-only, in place, for they are given more than once."""
-    if not _SCALARS.issuperset(map(type, elements)):
+    kinds = set(map(type, elements))
+    if kinds == _ARRAYS:
+        for array in elements:
+            array.setflags(write=False)
+    elif not kinds <= _SCALARS:
         for element in elements:
             freeze(element)
     return elements

@@ -31,6 +31,9 @@ CHEAP_SECONDS = 50e-6
 DEAR_SECONDS = 4 * CHEAP_SECONDS
 """What a call that was cheap has to cost before the threads are tried again."""
 
+LONG_SECONDS = 20 * CHEAP_SECONDS
+"""From here on one call is enough to know that they are dear."""
+
 PORTION_SECONDS = 1e-3
 """About how long the calls of a portion take that is computed in place."""
 
@@ -89,11 +92,12 @@ class _Work(Calls):
         super().__init__(run, function, label, knob.highest, executor, vectorized, limit)
         self.knob = knob
         self.decides = decides
-        self.first = _Clocked(function) if decides else None
-        """What the first call is made by."""
+        self.key = label, getattr(function, "__code__", None)
+        self.seconds = run.tuner.seconds.get(self.key)
+        self.first = _Clocked(function) if decides and self.seconds is None else None
+        """What the first call is made by, if nothing is known of the function."""
         if self.first is not None:
             self.function = self.first
-        self.seconds = run.tuner.seconds.get(label)
         self.portion = 1
         """Elements in the next portion that is computed in place."""
 
@@ -119,10 +123,10 @@ class _Work(Calls):
         first = self.first
         if first is not None and first.seconds:
             self.function, self.first = first.function, None
-            if first.computing < WAITING * first.seconds:
+            if first.seconds > LONG_SECONDS and first.computing < WAITING * first.seconds:
                 self.knob.learn_that_calls_wait()
         if self.decides and self.seconds is not None:
-            self.run.tuner.seconds[self.label] = self.seconds
+            self.run.tuner.seconds[self.key] = self.seconds
         return result
 
     def in_place(self, chunk: Block[Any], limit: float = FOREVER) -> Block[Any]:
@@ -189,7 +193,7 @@ async def _adaptive(run: Run, feed: Feed, work: _Work) -> AsyncIterator[Block[An
             if chunk is None:
                 return
             yield await work.perform(chunk)
-            if work.is_cheap or (work.seconds is not None and work.seconds > 20 * CHEAP_SECONDS):
+            if work.is_cheap or (work.seconds is not None and work.seconds > LONG_SECONDS):
                 break
         if not work.is_cheap:
             async with aclosing(in_order(run, feed, work.perform, work.knob, work.grain)) as results:

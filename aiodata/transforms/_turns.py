@@ -65,7 +65,7 @@ def _portion(readers: Sequence[Reader | None]) -> int:
     if len(readers) * LEAST <= PORTION:
         return PORTION
     columns = next((reader.columns for reader in readers if reader is not None and reader.columns is not None), None)
-    row_bytes = sum(leaf[:1].nbytes for leaf in flatten(columns) if leaf is not None)
+    row_bytes: int = sum(leaf[:1].nbytes for leaf in flatten(columns) if leaf is not None)
     return max(PORTION, min(len(readers) * LEAST, PORTION_BYTES // max(1, row_bytes)))
 
 

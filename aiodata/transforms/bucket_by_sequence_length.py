@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aiodata.checks import check_integer
-from aiodata.engine.block import Block
+from aiodata.engine.block import Block, resumable
 from aiodata.errors import DataError
 from aiodata.functions import name_of
 from aiodata.padding import aligned, pad_stack
@@ -25,7 +25,7 @@ from aiodata.transforms.group_by_window import count
 from aiodata.transforms.padded_batch import padding
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     import numpy.typing as npt
 
@@ -160,23 +160,37 @@ class _Buckets(Grouping):
         self.collates = collates
         self.drop = drop
 
+    def advance(self) -> Block[Any] | None:
+        """Give the batches that the block in hand makes full, lazily, or one that is left."""
+        if self.left is not None:
+            return super().advance()
+        self.move_mark()
+        return Block(self.at(self.read), rows=resumable(self._full))
+
+    def _full(self) -> Iterator[Any]:
+        while (group := self.fill()) is not None:
+            yield self._batch(group)
+
     def reduce(self, group: Group, key: int | None, inner: Any) -> Block[Any] | None:
         """Give the batch of a bucket; None if it is to be left out."""
+        if self.drop and len(group.elements) < group.size and self.collates[group.key] is not None:
+            return None
+        origin = self.at(self.read - (key is None), key)
+        return Block(origin, computed=[self._batch(group)], clean=True)
+
+    def _batch(self, group: Group) -> Any:
         try:
             collate = self.collates[group.key]
             if collate is None:
                 raise DataError("pad_to_bucket_boundary=True needs lengths below the last of bucket_boundaries")
-            if self.drop and len(group.elements) < group.size:
-                return None
-            batch = collate(group.elements)
+            return collate(group.elements)
         except Exception as error:
             self.fail(error, group.number, group.origin, group.offset)
-        return Block(self.before(key), computed=[batch], clean=True)
 
 
 def _bucket_of(boundaries: list[int]) -> Callable[[int], int]:
     """Give what gives the number of the first bucket that a length falls into: there is one in any order of them."""
-    if all(low < high for low, high in pairwise(boundaries)):
+    if boundaries == sorted(boundaries):
         return partial(bisect_right, boundaries)
     buckets = list(pairwise([-math.inf, *boundaries, math.inf]))
     return lambda length: next(bucket for bucket, (low, high) in enumerate(buckets) if low <= length < high)

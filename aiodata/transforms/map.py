@@ -81,6 +81,12 @@ def map(
     portions are sized from its measured cost, and one that is too cheap to send away (below 50 us) is called where
     the pipeline runs.
 
+    With `executor="process"` the function, the elements and the results are pickled; large arrays are copied once each
+    way, and arrive as memory of their own. A lambda, a closure or a function of an interactive session needs
+    `cloudpickle`, see the extra `process`. A function gets a worker's time in portions of about 20 ms. The workers,
+    with what the function keeps in them, serve the next epoch of the same dataset too, as long as the function is as
+    it was. They end when the dataset is gone, or after 10 s without use. One that dies while it works is an error.
+
     With `timeout_seconds` a call that takes longer is a `TimeoutError` in its element's place. What becomes of it:
 
     - An `async def` is cancelled, again whenever it waits. If it has not ended a second later, reading goes on without
@@ -102,8 +108,8 @@ def map(
         synchronous: True refuses `num_parallel_calls`; without that a map is synchronous anyway.
         use_unbounded_threadpool: Accepted as in tf.data, without effect.
         name: A name for the stage, shown in `repr`.
-        executor: Where plain functions run in parallel: "thread", "process" (fresh processes; the function and the
-            elements are pickled), or any `concurrent.futures.Executor`, which is not shut down.
+        executor: Where plain functions run in parallel: "thread", "process" (see above), or any
+            `concurrent.futures.Executor`, which is not shut down.
         vectorized: Call `map_func` once for each block with arrays that have one more, leading axis, instead of once
             for each element. It must give arrays with the same leading axis, and mean the same row by row; where it
             raises for a block it is called row by row, to find the element that fails.

@@ -29,7 +29,7 @@ def measure(rounds: int) -> list[Row]:
         chain = partial(_csv, folder)
         rows += _table("csv, per row", chain, csv.FILES * csv.ROWS, rounds, drain, "5", [None, 1, 2, 5])
         lines = partial(_lines, folder)
-        rows += _table("csv, interleave", lines, csv.FILES * csv.ROWS, rounds, drain, "5", [1, 2, 5])
+        rows += _table("csv, interleave", lines, csv.FILES * csv.ROWS, rounds, drain, "5", [None, 1, 2, 5])
     if importlib.util.find_spec("PIL") is not None:
         with tempfile.TemporaryDirectory() as folder:
             images.prepare(Path(folder))
@@ -61,7 +61,7 @@ def _table(
 
 def _csv(folder: str, calls: int | None) -> Any:
     files = Dataset.list_files(f"{folder}/*.csv", seed=1)
-    lines: Any = files.interleave(lambda path: TextLineDataset(path).skip(1), csv.CYCLE, num_parallel_calls=calls)
+    lines: Any = files.interleave(lambda path: TextLineDataset(path).skip(1), csv.CYCLE)
     ahead = 1 if calls is None or calls > 0 else AUTOTUNE
     return lines.shuffle(csv.WINDOW, seed=1).map(csv.list_row, calls).batch(csv.BATCH).prefetch(ahead)
 

@@ -25,11 +25,11 @@ ARRAY = np.zeros(1 << 20)
 def measure(rounds: int) -> list[Row]:
     """Time each function in a plain map, and with calls at once."""
     rows = []
-    for us, count in ((2, 50_000), (50, 4_000), (1_000, 300)):
+    for us, count in ((2, 200_000), (50, 4_000), (1_000, 300)):
         work = busy(us * 1e-6)
         rows += beside_plain(f"{us} us of Python", work, count, rounds, {5: NEVER_SLOWER if us == 2 else None})
     rows += beside_plain("1 ms of numpy", numpy_work(1e-3), 500, rounds, {1: HAND_OVER, 2: None, AUTOTUNE: None})
-    return rows + beside_plain("10 ms of waiting", wait, 100, rounds, {1: HAND_OVER, 5: 0.22, 20: 0.07, AUTOTUNE: None})
+    return rows + beside_plain("10 ms of waiting", wait, 100, rounds, {1: HAND_OVER, 5: 0.25, 20: 0.1, AUTOTUNE: 0.12})
 
 
 def beside_plain(

@@ -213,7 +213,7 @@ def test_the_cpu_budget_limits_the_readers_of_an_interleave_not_its_order(budget
     ds = Dataset.range(9).interleave(rows, cycle_length=4, num_parallel_calls=AUTOTUNE)
     most = 0
     with ds.with_options(Options(autotune=AutotuneOptions(cpu_budget=budget))).iterate() as iterator:
-        assert [next(iterator)] + list(iterator) == plain
+        assert [next(iterator), *iterator] == plain
         assert entry(iterator, "interleave")["parallelism"] == (budget or 4)
     assert 1 <= most <= (budget or 4)
 

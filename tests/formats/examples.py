@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from aiodata import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from aiodata import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, RawFeature, VarLenFeature
 from aiodata.sparse import SparseTensor
 
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ def parsed(records: Sequence[bytes], features: Any) -> Any:
 
 
 def _parsed(found: list[Any], wanted: Any) -> Any:
+    if isinstance(wanted, RawFeature):
+        return _parsed_raw(found, wanted)
     rows: list[list[Any]] = []
     size = int(np.prod(wanted.shape)) if hasattr(wanted, "shape") else 1
     for kind, values in [pair or (None, []) for pair in found]:
@@ -177,3 +179,20 @@ def _parsed(found: list[Any], wanted: Any) -> Any:
     places = [[row, place] for row, values in enumerate(rows) for place in range(len(values))]
     indices = np.array(places, np.int64).reshape(-1, 2)
     return SparseTensor(indices, array(flat, wanted.dtype), np.array([len(rows), longest], np.int64))
+
+
+def _parsed_raw(found: list[Any], wanted: RawFeature) -> Any:
+    rows = []
+    for kind, values in [pair or (None, []) for pair in found]:
+        if kind is None and wanted.default_value is not None:
+            values = [wanted.default_value]
+        elif kind != "bytes":
+            raise ValueError("missing, or another kind")
+        if len(values) != 1 or len(values[0]) != int(np.prod(wanted.shape)) * wanted.dtype.itemsize:
+            raise ValueError("another size")
+        if wanted.dtype == bool:
+            rows.append(np.array([byte != 0 for byte in values[0]], bool).reshape(wanted.shape))
+        else:
+            stored = np.frombuffer(values[0], wanted.dtype.newbyteorder("<"))
+            rows.append(stored.astype(wanted.dtype).reshape(wanted.shape))
+    return np.array(rows, wanted.dtype).reshape(len(rows), *wanted.shape)

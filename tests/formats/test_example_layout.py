@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiodata import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature, parse_example
+from aiodata import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, RawFeature, VarLenFeature, parse_example
 from aiodata.errors import DataError, StructureError
 from aiodata.formats.example_layout import learnt
 from tests.programs import arr, assert_same, objects
@@ -77,6 +77,10 @@ def wanted_of(random: Random, shape: Shape) -> dict[str, Any]:
     for name, kind, count in [*shape, ("absent", "int64", 1)]:
         dtype = DTYPES[kind if kind and random.random() < 0.95 else random.choice(list(DTYPES))]
         default: Any = [b"d" if dtype is bytes else 7] * count if random.random() < 0.8 else None
+        raw = random.choice([RawFeature([3], np.uint8), RawFeature([1, 3, 1], bool), RawFeature([], "V3")])
+        if kind == "bytes" and count == 1 and random.random() < 0.3:
+            wanted[name] = raw if default is None else raw._replace(default_value=b"\0d\2")
+            continue
         wanted[name] = random.choice(
             [
                 FixedLenFeature([count], dtype, default),

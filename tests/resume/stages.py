@@ -101,6 +101,8 @@ def write_files(folder: Path) -> Path:
         (folder / "0.tfrecord").write_bytes(content[:40] + b"?" + content[41:])  # a payload that is damaged
         (folder / "1.tfrecord").write_bytes(content[:-3])
         (folder / "tfrecord.gz").write_bytes(gzip.compress(content))
+        even = b"".join(frame(b"%02d" % record) for record in range(50))
+        (folder / "even.tfrecord").write_bytes(even[: 18 * 25 + 12] + b"?" + even[18 * 25 + 13 :])
     with sqlite3.connect(folder / "rows.db") as connection:
         connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, x REAL, text TEXT)")
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", [(n, n / 2, "t" * n) for n in range(0, 140, 7)])
@@ -401,6 +403,7 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     ),
     "zip: unequal blocks": lambda _: Dataset.zip(rowed(150).filter(is_third), Dataset.range(66)),
     "TFRecordDataset": lambda path: TFRecordDataset([path / f"{n}.tfrecord" for n in (0, 9, 1)], buffer_size=40),
+    "TFRecordDataset: of one length": lambda path: TFRecordDataset(path / "even.tfrecord", buffer_size=350),
     "TFRecordDataset: gzip": lambda path: TFRecordDataset(path / "tfrecord.gz", "GZIP"),
     "TarDataset": lambda path: TarDataset([path / f"{n}.tar" for n in (0, 1, 9, 3)], buffer_size=700),
     "TarDataset: gzip": lambda path: TarDataset(path / "tar.gz", "GZIP", group=False),
