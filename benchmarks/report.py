@@ -38,23 +38,31 @@ def _cpu() -> str:
 def peers_table(results: Results) -> str:
     """Give a line for each peer, the fastest first: time for a row, and how many times as long as aiodata's first."""
     workload = results.workload
-    first = next((name for name, one in results.peers.items() if one.peer.kind == "ours" and one.seconds), "")
+    firsts: dict[str, str] = {}
+    # The first of ours in each group; a name may begin with its group and a colon.
+    for name, one in results.peers.items():
+        if one.peer.kind == "ours" and one.seconds:
+            firsts.setdefault(_group(name), name)
     lines = [
         f"| {workload.name} | us/{workload.unit} | best | processor us/{workload.unit} | aiodata is faster by |",
         "|---|---|---|---|---|",
     ]
     done = [one for one in results.peers.values() if one.seconds]
     for one in sorted(done, key=lambda one: one.median):
+        first = firsts.get(_group(one.peer.name), "")
         name = f"*{one.peer.name}*" if one.peer.kind == "limit" else one.peer.name
         name = f"**{name}**" if one.peer.kind == "ours" else name
         ratio = f"{results.ratio(first, one.peer.name):.2f}x" if first and one.peer.kind != "ours" else ""
         figures = (one.median, min(one.seconds), median(one.cpu))
         cells = [number(figure / workload.rows * 1e6) for figure in figures]
         lines.append("| " + " | ".join([name, *cells, ratio]) + " |")
-    for one in results.peers.values():
-        if one.skipped:
-            lines.append(f"| {one.peer.name} | skipped: {one.skipped} | | | |")
+    skipped = [one for one in results.peers.values() if one.skipped]
+    lines += [f"| {one.peer.name} | skipped: {one.skipped} | | | |" for one in skipped]
     return "\n".join(lines)
+
+
+def _group(name: str) -> str:
+    return name.partition(": ")[0] if ": " in name else ""
 
 
 def targets_table(found: list[Results]) -> str:

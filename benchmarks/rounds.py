@@ -61,7 +61,9 @@ class Results:
         others = [
             name
             for name, found in self.peers.items()
-            if found.seconds and found.peer.kind != "ours" and name.startswith(target.beside)
+            if found.seconds
+            and (name.startswith(target.beside) if found.peer.kind != "ours" else name in target.beside)
+            and name != target.ours
         ]
         return min(((self.ratio(target.ours, name), name) for name in others), default=None)
 

@@ -63,7 +63,7 @@ def pack(value: Any) -> list[memoryview]:
     file = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
     _Pickler(file, buffers).dump(value)
-    return [file.getbuffer(), *(buffer.raw() for buffer in buffers)]
+    return [memoryview(file.getvalue()), *(buffer.raw() for buffer in buffers)]
 
 
 def unpack(parts: list[Any]) -> Any:

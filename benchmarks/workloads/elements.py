@@ -179,7 +179,7 @@ async def _batched(blocks: AsyncIterator[list[Any]]) -> AsyncIterator[Any]:
         yield np.array(block)
 
 
-@WORKLOAD.limit("block loop: async generators, lists of 100")
+@WORKLOAD.limit("block loop, async generators, lists of 100")
 def block_loop(folder: Path) -> Pass:
     """Pass lists of Python's integers between async generators."""
     return lambda: _batched(_mapped(_blocks(range)))
@@ -197,7 +197,8 @@ def numpy_batches(folder: Path) -> Pass:
     return lambda: (add_one(np.arange(start, min(ROWS, start + BATCH))) for start in range(0, ROWS, BATCH))
 
 
-WORKLOAD.target("aiodata", "tf.data, batch then map", 5)
-WORKLOAD.target("aiodata", "tf.data, same chain", 100)
-WORKLOAD.target("aiodata", ("torch", "Grain", "SPDL", "tf.data"), 2, "the fastest peer")
-WORKLOAD.target("aiodata", "block loop: async generators", 0.8, "the block loop")
+for way in ("aiodata", "aiodata, vectorized=True"):
+    WORKLOAD.target(way, "tf.data, batch then map", 5)
+    WORKLOAD.target(way, "tf.data, same chain", 100)
+    WORKLOAD.target(way, ("torch", "Grain", "SPDL", "tf.data"), 2, "the fastest peer")
+    WORKLOAD.target(way, "block loop, async generators", 0.8, "the block loop")

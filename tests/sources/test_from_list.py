@@ -80,6 +80,13 @@ def test_elements_are_copied_at_the_call_and_read_only(same_shape: bool) -> None
     assert_same(to_list(ds)[0], {"x": np.zeros(2)})
 
 
+def test_a_change_to_a_dict_inside_is_seen_by_nobody_else() -> None:
+    ds = Dataset.from_list([([1], {"x": (1,)}), ([1, 2], {"x": (2,)})])
+    for element in to_list(ds):
+        element[1].clear()
+    assert_gives(ds, [(arr([1]), {"x": (np.int64(1),)}), (arr([1, 2]), {"x": (np.int64(2),)})])
+
+
 @pytest.mark.parametrize(
     ("elements", "message"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,14 @@ from tests.programs import (
     assert_gives,
     assert_outcomes,
     assert_same,
+    counted,
     failing,
     first,
     objects,
     outcomes,
     to_list,
 )
+from tests.resume.saving import check_rest, drive, part, relay
 
 LENGTHS = (1, 4, 3, 5, 6, 2)
 
@@ -47,17 +51,30 @@ def plain_batches(lengths: list[int], boundaries: list[int], sizes: list[int], d
     return given + [bucket for bucket in buckets if bucket and not drop]
 
 
+SOURCES: dict[str, Callable[[list[int]], Dataset[Any]]] = {
+    "generator": lambda lengths: ragged(*lengths),
+    "list": lambda lengths: (
+        Dataset.from_list([np.full(length, row) for row, length in enumerate(lengths, 1)])
+        if lengths
+        else Dataset.range(0)
+    ),
+    "map": lambda lengths: Dataset.range(1, len(lengths) + 1).map(lambda row: np.full(lengths[row - 1], row)),
+    "prefetch": lambda lengths: ragged(*lengths).prefetch(3),
+}
+
+
 @given(
+    source=st.sampled_from(sorted(SOURCES)),
     lengths=st.lists(st.integers(0, 9), max_size=30),
     boundaries=st.lists(st.integers(0, 9), max_size=4, unique=True).map(sorted),
     sizes=st.lists(st.integers(1, 4), min_size=5, max_size=5),
     drop=st.booleans(),
 )
 def test_batches_are_those_of_a_plain_loop(
-    lengths: list[int], boundaries: list[int], sizes: list[int], drop: bool
+    source: str, lengths: list[int], boundaries: list[int], sizes: list[int], drop: bool
 ) -> None:
     sizes = sizes[: len(boundaries) + 1]
-    ds = ragged(*lengths).bucket_by_sequence_length(len, boundaries, sizes, drop_remainder=drop)
+    ds = SOURCES[source](lengths).bucket_by_sequence_length(len, boundaries, sizes, drop_remainder=drop)
     batches = to_list(ds)
     rows = plain_batches(lengths, boundaries, sizes, drop)
     assert [batch.shape for batch in batches] == [(len(x), max(lengths[row - 1] for row in x)) for x in rows]
@@ -66,6 +83,79 @@ def test_batches_are_those_of_a_plain_loop(
         for x, batch in zip(rows, batches, strict=True)
     ]
     assert [batch.tolist() for batch in batches] == expected
+
+
+@given(
+    lengths=st.lists(st.integers(1, 6), max_size=30),
+    sizes=st.tuples(*[st.integers(1, 5)] * 3),
+    bad=st.sets(st.integers(0, 29), max_size=4),
+    leaps=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    drop=st.booleans(),
+)
+def test_is_left_and_picked_up_anywhere(
+    lengths: list[int], sizes: tuple[int, ...], bad: set[int], leaps: tuple[int, int], drop: bool
+) -> None:
+    """Elements fail, their lengths do (4), and their batches (of what is longer than the padded shape)."""
+
+    def length(row: Any) -> int:
+        if len(row) == 4:
+            raise Boom(4)
+        return len(row)
+
+    def make() -> Dataset[Any]:
+        ds = failing(Dataset.range(len(lengths)), *bad).map(lambda row: np.full(lengths[row], row))
+        return ds.bucket_by_sequence_length(length, [2, 5], sizes, padded_shapes=[5], drop_remainder=drop)
+
+    straight, _ = drive("sync", part(make(), "sync"))
+    check_rest(f"left after {leaps}", drive("sync", relay(make, "sync", None, leaps)), straight)
+
+
+def test_reads_no_further_than_to_a_full_bucket_and_measures_each_element_once() -> None:
+    measured: list[int] = []
+
+    def length(x: Any) -> int:
+        measured.append(int(x))
+        return int(x) % 3
+
+    ds, seen = counted(Dataset.range(100))
+    ds = ds.bucket_by_sequence_length(length, [1, 2], [2, 9, 3])
+    with ds.iterate() as iterator:
+        assert_same([next(iterator), seen[-1]], [arr([0, 3]), 3])
+        assert_same([next(iterator), seen[-1]], [arr([2, 5, 8]), 8])
+        assert_same([next(iterator), seen[-1]], [arr([6, 9]), 9])
+    assert seen == measured == [*range(10)]
+
+
+def test_an_error_of_a_batch_names_its_first_element() -> None:
+    got = outcomes(ragged(1, 2, 1, 3).bucket_by_sequence_length(len, [2], [2, 2], padded_shapes=[2]))
+    assert_same(got, [arr([[1, 0], [3, 0]]), DataError])
+    assert "row 1 of the batch has shape (3,)" in str(got[1])
+    assert got[1].__notes__ == ["in bucket_by_sequence_length(len), element 1"]
+
+
+def test_arrays_that_were_batched_stay_writable() -> None:
+    rows = [np.zeros(1), np.zeros(2)]
+    assert_gives(Dataset.from_generator(lambda: rows).bucket_by_sequence_length(len, [], [2]), [np.zeros((2, 2))])
+    assert all(row.flags.writeable for row in rows)
+
+
+async def test_long_reading_lets_the_loop_breathe() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        ds = Dataset.range(200_000).bucket_by_sequence_length(lambda x: 1, [], [200_000])
+        async with ds.iterate() as iterator:
+            await anext(iterator)
+    finally:
+        ticking.cancel()
+    assert ticks > 5
 
 
 def test_pads_to_the_longest_of_the_batch_and_gives_full_buckets_first() -> None:
