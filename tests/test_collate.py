@@ -456,6 +456,11 @@ def test_padding_of_any_length_is_the_same(fill: int | None) -> None:
         assert same(pad_stack(rows, padding_values=fill), pad_slowly(rows, (most,), fill or 0))
 
 
+def test_rows_of_nothing_pad_at_no_cost() -> None:
+    rows = [np.zeros((10**9, 0)), np.zeros((1, 0))]
+    assert pad_stack(rows).shape == (2, 10**9, 0)
+
+
 def test_a_padded_batch_is_writable_and_shares_nothing() -> None:
     rows = [np.arange(2), np.arange(3)]
     for _ in range(2):

@@ -1,18 +1,18 @@
 """What two processes hand each other: pickles, with large arrays beside them, through a pipe and a file in memory.
 
 A pipe takes some 200 KB at a time, so that what is larger makes both processes wait for each other again and again.
-Such a message is written to a file that has no name and lies in memory, and only its sizes go through the pipe. The two
-sides take turns, so one file serves both ways. It vanishes with the processes that hold it, however they end, and a
-file system that is full is an error of writing, not a signal, as it would be in memory that is mapped.
+Such a message is written to memory that both share, and only its sizes go through the pipe. The two sides take turns,
+so one piece of memory serves both ways. It is a file without a name, which vanishes with the processes that hold it,
+however they end.
 """
 
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import pickle
 import tempfile
-from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "memory_file", "pack", "unpack"]
 
-FILE_BYTES = 64 * 1024
-"""From this size on a message goes through the file."""
+SHARED_BYTES = 64 * 1024
+"""From this size on a message goes through the shared memory."""
 
 APART_BYTES = 16 * 1024
 """From this size on the contents of an array are not copied into the pickle."""
 
 KEPT_BYTES = 64 * 1024 * 1024
-"""What the file may hold on to when its message has been read."""
+"""How large the shared memory may stay when its message has been read."""
+
+STEP_BYTES = 1024 * 1024
+"""The shared memory grows by whole steps."""
 
 
 class _Pickler(ForkingPickler):
@@ -72,16 +75,19 @@ def unpack(parts: list[Any]) -> Any:
 
 
 class Exchange:
-    """One end of a pipe, and the file that belongs to the pipe.
+    """One end of a pipe, and the memory that belongs to the pipe.
 
     Args:
         connection: The end of the pipe.
-        file: The descriptor of the file; None where processes cannot hand over descriptors: all goes through the pipe.
+        file: The descriptor of the shared memory; None where processes cannot hand over descriptors: all goes through
+            the pipe.
     """
 
     def __init__(self, connection: Connection[Any, Any], file: int | None) -> None:
         self.connection = connection
         self._file = file
+        self._memory: np.ndarray[Any, Any] | None = None
+        """The shared memory as it is mapped here; not longer than the file, or reading it would end the process."""
 
     def __reduce__(self) -> Any:
         """Go to a process that is being started."""
@@ -98,16 +104,19 @@ class Exchange:
             OSError: The other side is gone.
         """
         sizes = [part.nbytes for part in parts]
-        through_file = sum(sizes) >= FILE_BYTES and self._is_written(parts)
-        self.connection.send_bytes(pickle.dumps((sizes, None if through_file else b"".join(parts))))
+        total = sum(sizes)
+        is_shared = total >= SHARED_BYTES and self._is_written(parts, total)
+        self.connection.send_bytes(pickle.dumps((sizes, None if is_shared else b"".join(parts))))
+        if is_shared and total > KEPT_BYTES:
+            self._memory = None  # the other side gives it back when it has read it
 
     def send_rest(self) -> None:
-        """Tell the other side that nobody needs it now, and give back what the file holds.
+        """Tell the other side that nobody needs it now, and give back the shared memory.
 
         Raises:
             OSError: The other side is gone.
         """
-        self._shrink()
+        self._give_back()
         self.connection.send_bytes(b"")
 
     def receive(self) -> list[Any] | None:
@@ -118,51 +127,52 @@ class Exchange:
         """
         message = self.connection.recv_bytes()
         if not message:
+            self._memory = None
             return None
         sizes, contents = pickle.loads(message)
-        parts = [np.empty(size, np.uint8) for size in sizes]
+        total = sum(sizes)
+        source = self._mapped(total) if contents is None else np.frombuffer(contents, np.uint8)
+        parts = []
         at = 0
-        for part in parts:
-            if contents is not None:
-                part[:] = np.frombuffer(contents, np.uint8, part.size, at)
-            else:
-                self._read(part.data, at)
-            at += part.size
-        if contents is None and at > KEPT_BYTES:
-            self._shrink()
+        for size in sizes:
+            parts.append(source[at : at + size].copy())
+            at += size
+        if contents is None and total > KEPT_BYTES:
+            self._give_back()
         return parts
 
-    def _is_written(self, parts: list[memoryview]) -> bool:
+    def _is_written(self, parts: list[memoryview], total: int) -> bool:
         if self._file is None:
             return False
-        at = 0
         try:
-            for part in parts:
-                left = part.cast("B")
-                while left.nbytes:
-                    written = os.pwrite(self._file, left, at)
-                    at, left = at + written, left[written:]
+            memory = self._mapped(total, grow=True)
         except OSError:  # no room
-            self._shrink()
             return False
+        at = 0
+        for part in parts:
+            memory[at : at + part.nbytes] = np.frombuffer(part, np.uint8)
+            at += part.nbytes
         return True
 
-    def _read(self, left: memoryview, at: int) -> None:
+    def _mapped(self, size: int, grow: bool = False) -> np.ndarray[Any, Any]:
+        """Give the shared memory, of at least so many bytes."""
         assert self._file is not None
-        while left.nbytes:
-            count = os.preadv(self._file, [left], at)
-            if not count:
-                raise EOFError
-            at, left = at + count, left[count:]
+        if self._memory is None or self._memory.size < size:
+            size = -(-size // STEP_BYTES) * STEP_BYTES
+            if grow:
+                _allocate(self._file, size)
+            self._memory = np.frombuffer(mmap.mmap(self._file, size), np.uint8)
+        return self._memory
 
-    def _shrink(self) -> None:
+    def _give_back(self) -> None:
+        self._memory = None
         if self._file is not None:
-            with suppress(OSError):
-                os.ftruncate(self._file, 0)
+            os.ftruncate(self._file, 0)
 
     def close(self) -> None:
-        """Close the end of the pipe, and the file."""
+        """Close the end of the pipe, and let go of the memory."""
         self.connection.close()
+        self._memory = None
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
@@ -172,9 +182,17 @@ def _arrived(connection: Connection[Any, Any], file: Any) -> Exchange:
     return Exchange(connection, file.detach())
 
 
+def _allocate(file: int, size: int) -> None:
+    """Make a file so long; where it can be done, so that a lack of room is an error now, not a signal later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)
+
+
 def memory_file() -> int | None:
     """Make a file without a name; give its descriptor. None where a process cannot hand it to another."""
-    if not hasattr(os, "preadv"):
+    if os.name != "posix":
         return None
     if hasattr(os, "memfd_create"):
         return os.memfd_create("aiodata", os.MFD_CLOEXEC)

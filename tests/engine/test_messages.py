@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiodata.engine.messages import APART_BYTES, FILE_BYTES, KEPT_BYTES, Exchange, memory_file, pack, unpack
+from aiodata.engine.messages import APART_BYTES, KEPT_BYTES, SHARED_BYTES, Exchange, memory_file, pack, unpack
 
-LARGE = FILE_BYTES // 8
+LARGE = SHARED_BYTES // 8
 
 
 class Pair:
@@ -30,10 +30,16 @@ class Pair:
 
     def send(self, value: Any) -> Any:
         """Send a value over, and give what arrives."""
-        parts = pack(value)
-        sender = threading.Thread(target=self.ours.send, args=(parts,))  # the pipe alone does not hold all
+        return self._sent(value, self.ours, self.theirs)
+
+    def answer(self, value: Any) -> Any:
+        """Send a value back."""
+        return self._sent(value, self.theirs, self.ours)
+
+    def _sent(self, value: Any, one: Exchange, other: Exchange) -> Any:
+        sender = threading.Thread(target=one.send, args=(pack(value),))  # the pipe alone does not hold all
         sender.start()
-        found = self.theirs.receive()
+        found = other.receive()
         sender.join()
         assert found is not None
         return unpack(found)
@@ -102,7 +108,7 @@ def test_the_order_of_the_axes_in_memory_stays(pair: Pair) -> None:
     assert pair.send(ARRAYS["rows"]).flags.c_contiguous
 
 
-@pytest.mark.parametrize("size", [APART_BYTES - 1, APART_BYTES, FILE_BYTES - 1, FILE_BYTES, 3 * FILE_BYTES + 1])
+@pytest.mark.parametrize("size", [APART_BYTES - 1, APART_BYTES, SHARED_BYTES - 1, SHARED_BYTES, 3 * SHARED_BYTES + 1])
 def test_sizes_around_the_limits(size: int, pair: Pair) -> None:
     array = np.arange(size, dtype=np.uint8)
     for value in (array, array.tobytes(), bytearray(array.tobytes()), [array, array[: size // 2], b""]):
@@ -123,7 +129,7 @@ def test_an_array_that_is_there_twice_stays_one() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 2 * FILE_BYTES), max_size=6), st.booleans())
+@given(st.lists(st.integers(0, 2 * SHARED_BYTES), max_size=6), st.booleans())
 def test_any_sizes_in_a_row(sizes: list[int], together: bool) -> None:
     pair = Pair(memory_file())
     values = [np.full(size, number, np.uint8) for number, size in enumerate(sizes)]
@@ -145,14 +151,18 @@ def test_a_large_message_is_not_held_on_to() -> None:
     pair = Pair(memory_file())
     if pair.file is None:
         pytest.skip("this system has no such file")
-    pair.send(np.zeros(FILE_BYTES, np.uint8))
-    assert pair.held() > FILE_BYTES
+    pair.send(np.zeros(SHARED_BYTES, np.uint8))
+    assert pair.held() > SHARED_BYTES
     pair.send(np.zeros(KEPT_BYTES, np.uint8))
     assert pair.held() == 0
-    pair.send(np.zeros(FILE_BYTES, np.uint8))
+    pair.send(np.zeros(SHARED_BYTES, np.uint8))
     pair.ours.send_rest()
     assert pair.theirs.receive() is None
     assert pair.held() == 0
+    array = np.arange(KEPT_BYTES // 8 + 1)
+    for value in (array[:LARGE], array, array[::-1], array[:LARGE]):  # both sides map it anew
+        assert_same(pair.send(value), value)
+        assert_same(pair.answer(value), value)
     pair.ours.close()
     pair.theirs.close()
 
