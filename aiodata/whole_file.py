@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["aread_file", "content", "read_file"]
 
-PIECE_BYTES = 1 << 30
-"""More than a chunk: all that is there is taken at once."""
+_PLAIN = StorageOptions()
 
 
 def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
@@ -53,7 +52,7 @@ def read_file(filename: str | bytes | os.PathLike[str], options: StorageOptions 
         with open(path, "rb") as file:
             return file.read()
     with closing(Lease()) as lease:
-        return lease.network.wait(content(lease.network, path, options or StorageOptions()), of_this_thread())
+        return lease.network.wait(content(lease.network, path, options or _PLAIN), of_this_thread())
 
 
 async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageOptions | None = None) -> bytes:
@@ -72,16 +71,13 @@ async def aread_file(filename: str | bytes | os.PathLike[str], options: StorageO
     if not is_remote(path):
         return await anyio.Path(path).read_bytes()
     with closing(Lease()) as lease:
-        return await lease.network.call(content(lease.network, path, options or StorageOptions()))
+        return await lease.network.call(content(lease.network, path, options or _PLAIN))
 
 
 async def content(network: Network, url: str, options: StorageOptions) -> bytes:
     """Read a whole remote file, on the network's loop."""
     download = Download(network.storage(url), url, options, Counters("read_file"), network.limits)
-    pieces: list[bytes] = []
     try:
-        while piece := await download.take(PIECE_BYTES):
-            pieces.append(piece)
+        return await download.rest()
     finally:
         await download.aclose()
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

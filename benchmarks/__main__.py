@@ -25,6 +25,8 @@ PARTS = [
     "overlap",
     "growth",
     "grains",
+    "autotune",
+    "processes",
     "lines",
     "flights",
     "memory_use",

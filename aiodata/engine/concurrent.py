@@ -98,7 +98,7 @@ class Crew:
         self, run: Run, step: Callable[[], Awaitable[bool]], failed: Callable[[BaseException], object], knob: Knob
     ) -> None:
         self._run, self._step, self._failed, self._knob = run, step, failed, knob
-        self._jobs: set[Job] = set()
+        self._jobs: dict[Job, None] = {}
         self._active = 0
         self.room = _Room(2 * knob.value)
         """Acquired for each portion that is taken, and released when it is given."""
@@ -121,8 +121,11 @@ class Crew:
         while self._active < self._knob.value:
             self._active += 1
             job = self._run.spawn(self._work, self._failed)
-            self._jobs.add(job)
-            job.when_ended(self._jobs.discard)
+            self._jobs[job] = None
+            job.when_ended(self._left)
+
+    def _left(self, job: Job) -> None:
+        self._jobs.pop(job, None)
 
     async def _work(self) -> None:
         try:

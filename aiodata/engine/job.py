@@ -75,15 +75,19 @@ class Tasks:
     """The tasks of a run."""
 
     def __init__(self) -> None:
-        self._jobs: set[Job] = set()
+        self._jobs: dict[Job, None] = {}
+        """They, in the order in which they were started, which is that in which they are cancelled."""
         self._guard: asyncio.Task[None] | None = None
 
     def spawn(self, body: Callable[[], Coroutine[Any, Any, None]], failed: Callable[[BaseException], object]) -> Job:
         """Start a job, see `Job`."""
         job = Job(body, failed)
-        self._jobs.add(job)  # asyncio itself holds tasks weakly
-        job.when_ended(self._jobs.discard)
+        self._jobs[job] = None  # asyncio itself holds tasks weakly
+        job.when_ended(self._drop)
         return job
+
+    def _drop(self, job: Job) -> None:
+        self._jobs.pop(job, None)
 
     def guard(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Have `end` called when the loop is shut down.
@@ -105,9 +109,9 @@ class Tasks:
     async def end(self) -> None:
         """Cancel all jobs and wait until they have ended, those too that others have started meanwhile."""
         ended: set[Job] = set()
-        while jobs := self._jobs - ended:
-            await stop_all(list(jobs))
-            ended |= jobs
+        while jobs := [job for job in self._jobs if job not in ended]:
+            await stop_all(jobs)
+            ended.update(jobs)
 
     async def end_guard(self) -> None:
         """Dismiss the guard; the last step of ending a run."""

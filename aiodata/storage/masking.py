@@ -30,7 +30,9 @@ def masked(url: str) -> str:
     >>> masked("https://ann:pw@host/a.csv?part=1&X-Amz-Signature=0a1b")
     'https://***@host/a.csv?part=1&X-Amz-Signature=***'
     """
-    return _FIELD.sub(_without_secret, _LOGIN.sub(MASK + "@", url)) if "://" in url else url
+    if "://" not in url or not ("@" in url or "=" in url):
+        return url
+    return _FIELD.sub(_without_secret, _LOGIN.sub(MASK + "@", url))
 
 
 def masked_text(text: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from aiodata.storage.masking import masked
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "FileInfo", "Storage", "Upload", "close_pieces"]
 
 CLOSE_SECONDS = 5.0
+_HOST = re.compile(r"[^/?#]*//[^/?#]*")
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class Storage(ABC):
 
     def host(self, url: str) -> str:
         """Name what `requests_per_host` counts for a URL."""
-        return "://".join(urlsplit(url)[:2])
+        found = _HOST.match(url)
+        return url if found is None else found[0]
 
     async def aclose(self) -> None:  # noqa: B027 - nothing has to be closed
         """Close connections. No request is under way."""

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Calls"]
 
-THREAD_GRAIN_SECONDS = 500e-6
+THREAD_GRAIN_SECONDS = 2e-3
+"""The way to a thread and back is 50 to 100 us of processor time, which is to be a few percent of the work."""
+
 PROCESS_GRAIN_SECONDS = 20e-3
-"""The way to a worker process and back wakes four threads, which is some 0.3 ms of processor time here."""
+"""The way to a worker process and back is some 0.3 ms of processor time, and more when the cores are busy."""
 
 LARGEST_GRAIN = 256
 

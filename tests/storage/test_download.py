@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from aiodata.storage import Answer, FileInfo, Trouble
 from aiodata.storage.transfer.network import Limits
 from tests.storage.odd_storage import Odd, content, download, pieces
 from tests.storage.remote_files import quick
+from tests.transforms.test_map_timeout import VirtualLoop
 
 # Any size, any limits, any trouble
 
@@ -80,6 +82,10 @@ def test_any_file_is_read_by_any_steps(
             await reading.aclose()
         assert limits.held == 0
         assert (vars(limits)["_busy"], vars(limits)["_waiting"]) == ({}, {})
+        whole = download(Odd(Script(data, steps, has_ranges, has_size)), limits, **options, **waits)
+        assert await whole.rest() == data
+        await whole.aclose()
+        assert limits.held == 0
         begin, end = sorted((offset, chunk * 2))
         apart = download(Odd(Script(data, steps, has_ranges, has_size)), limits, **options, **waits)
         assert await apart.range(begin, end) == data[begin:end]
@@ -140,4 +146,62 @@ async def test_read_ahead_grows_to_its_limit() -> None:
     gate.set()
     assert await content(reading) == bytes(990)
     assert len(storage.opened) == 100
+    await reading.aclose()
+
+
+# How much is taken at once
+
+
+def take_first(every: float, size: int, total: int = 800) -> tuple[int, float]:
+    """Take 800 bytes of a file that comes at some pace; give how many they were, and how long that took."""
+
+    async def paced() -> AsyncIterator[bytes]:
+        for at in range(0, total, size):
+            yield bytes(min(size, total - at))
+            await asyncio.sleep(every)
+
+    async def opening(offset: int, length: int | None) -> Answer:
+        return Answer(FileInfo(total), paced(), offset)
+
+    async def main() -> tuple[int, float]:
+        reading = download(Odd(opening))
+        begun = asyncio.get_running_loop().time()
+        got = await reading.take(800)
+        seconds = asyncio.get_running_loop().time() - begun
+        await reading.aclose()
+        return len(got), seconds
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def test_what_comes_fast_is_taken_together() -> None:
+    size, seconds = take_first(0.015, 160)
+    assert size == 800
+    assert 0.05 < seconds < 0.2
+
+
+def test_what_comes_slowly_is_not_waited_for_long() -> None:
+    size, seconds = take_first(0.015, 10)
+    assert size in (10, 20)
+    assert seconds < 0.1
+
+
+async def test_a_whole_file_is_not_given_in_parts() -> None:
+    gate = asyncio.Event()
+
+    async def halves() -> AsyncIterator[bytes]:
+        yield b"one "
+        await gate.wait()
+        yield b"two"
+
+    async def opening(offset: int, length: int | None) -> Answer:
+        return Answer(FileInfo(7), halves(), offset)
+
+    reading = download(Odd(opening))
+    task = asyncio.create_task(reading.rest())
+    done, _ = await asyncio.wait([task], timeout=0.1)
+    assert not done
+    gate.set()
+    assert await task == b"one two"
     await reading.aclose()

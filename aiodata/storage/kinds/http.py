@@ -152,11 +152,13 @@ class HttpStorage(Storage):
             del fault  # else it and this frame, which its traceback holds, would be a cycle
 
     async def _all_headers(self) -> Mapping[str, str]:
+        if self._headers is not None:
+            return self._headers
         async with self._asking:
             if self._headers is None:
                 found: Any = self._given() if callable(self._given) else self._given
                 self._headers = (await found if hasattr(found, "__await__") else found) or {}
-            return self._headers or {}
+            return self._headers
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -24,6 +24,8 @@ __all__ = ["as_sent", "fault_of", "new_session", "send"]
 _AUTHORITY = re.compile(r"[^/?#]*")
 _SAFE = "!#$%&'()*+,/:;=?@[]~"
 """What a URL may have beside letters and digits (RFC 3986); anything else is quoted."""
+_READY = re.compile(rf"[a-zA-Z][\w+.-]*://[\w{re.escape(_SAFE)}.-]*", re.ASCII)
+"""URLs that have nothing else."""
 _HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 """Headers that say what is asked for, and not by whom."""
 _own: ContextVar[tuple[yarl.URL, frozenset[str]] | None] = ContextVar("_own", default=None)
@@ -81,6 +83,8 @@ async def send(
     """
     target = as_sent(url)
     names = frozenset(name.lower() for name, value in own.items() if headers.get(name) == value) - _HARMLESS
+    if not names:
+        return await session.request(method, target, headers=headers, data=body)
     token = _own.set((target.origin(), names))
     try:
         return await session.request(method, target, headers=headers, data=body)
@@ -121,6 +125,8 @@ def as_sent(url: str) -> yarl.URL:
     """Give a URL with what must be quoted quoted, and everything else as it is: signed URLs bear no other change."""
     import yarl
 
+    if _READY.fullmatch(url):
+        return yarl.URL(url, encoded=True)
     scheme, _, rest = url.partition("://")
     host = _AUTHORITY.match(rest)
     authority = "" if host is None else host[0]

@@ -26,6 +26,7 @@ MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RANGE = re.compile(r"\s*bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*")
 REFUSED = frozenset({401, 403, 407})
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
+_CHECKSUMS = ("Content-Digest", "Repr-Digest", "Content-MD5", "X-Goog-Hash")
 _DIGEST = re.compile(r"(sha-256|sha-512)=:([A-Za-z0-9+/=]*):")
 
 
@@ -99,6 +100,8 @@ def check_of(headers: Mapping[str, str], is_whole: bool) -> Callable[[bytes], No
         is_whole: Whether it has the whole file; only then a checksum of the file counts, and Content-MD5, for servers
             do not agree on what it is of in an answer with a range.
     """
+    if not any(name in headers for name in _CHECKSUMS):
+        return None
     wanted = _digests(headers.get("Content-Digest", ""))
     if is_whole:
         wanted += _digests(headers.get("Repr-Digest", ""))

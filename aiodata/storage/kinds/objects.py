@@ -30,7 +30,7 @@ __all__ = ["ObjectStorage"]
 PIECE_BYTES = 128 * 1024
 """Bytes that are gathered, at least, before they are handed on. Slower than that in `idle_seconds` is silence."""
 MOST_PIECE_BYTES = 1024 * 1024
-PIECE_SECONDS = 0.1
+PIECE_SECONDS = 0.25
 """What has been gathered is lost when the connection breaks, so larger pieces must not take longer than this."""
 PAGE = 1000
 """Entries of a listing between two moments in which other transfers go on."""
@@ -256,10 +256,8 @@ class ObjectStorage(Storage):
             if is_waiting:  # it broke, or was given up because nothing came
                 self._piece_bytes = PIECE_BYTES
             elif size >= PIECE_BYTES:
-                fitting = min(
-                    2 * self._piece_bytes, MOST_PIECE_BYTES, int(size * PIECE_SECONDS / (monotonic() - begun))
-                )
-                self._piece_bytes = max(PIECE_BYTES, fitting)
+                fitting = int(size * PIECE_SECONDS / (monotonic() - begun))
+                self._piece_bytes = max(PIECE_BYTES, min(fitting, MOST_PIECE_BYTES))
 
     async def _listed(self, store: Store, folder: str, is_deep: bool) -> AsyncIterator[Any]:
         """Give the objects in a folder, or also those in the folders below it, page by page."""

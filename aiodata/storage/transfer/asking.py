@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aiodata.storage.protocol import Storage
     from aiodata.storage.transfer.network import Limits
 
-__all__ = ["ask", "in_time", "turn"]
+__all__ = ["Silence", "ask", "in_time", "turn"]
 
 R = TypeVar("R")
 REQUESTS_PER_HOST = 100
@@ -46,7 +46,7 @@ async def ask(
     Raises:
         OSError: It failed, and not by trouble that may pass; or more often than the limits allow.
     """
-    healing = Healing(masked(url), options, counters)
+    healing: Healing | None = None
     refused_at: int | None = None
     at = 0
     while True:
@@ -60,6 +60,7 @@ async def ask(
             refused_at = at
             counters.retries += 1
         except (Trouble, ConnectionError, TimeoutError) as error:
+            healing = healing or Healing(masked(url), options, counters)
             at = reached() if reached else 0
             if at > before:
                 healing.progress()
@@ -117,9 +118,70 @@ async def in_time(waiting: Awaitable[R], options: StorageOptions, what: str) -> 
     Raises:
         Trouble: It does.
     """
-    seconds = idle_seconds(options)
-    try:
-        async with asyncio.timeout(seconds):
+    with Silence(options) as silence:
+        return await silence.wait(waiting, what)
+
+
+class Silence:
+    """Ends what is silent for too long; use it in `with`, in the task that waits.
+
+    One timer serves all that a request waits for: when it goes off, it looks when the waiting began that is going on.
+
+    Args:
+        options: The limits.
+    """
+
+    def __init__(self, options: StorageOptions) -> None:
+        self._seconds = idle_seconds(options)
+        self._since: float | None = None
+        """When the waiting began that is going on."""
+        self._made = 0
+        """Cancellations that were made here; whoever swallows one is cancelled again."""
+
+    def __enter__(self) -> Silence:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancellations = task.cancelling()
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._seconds, self._look)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+
+    async def wait(self, waiting: Awaitable[R], what: str) -> R:
+        """Wait for something.
+
+        Args:
+            waiting: What is waited for.
+            what: What it brings, for the error.
+
+        Raises:
+            Trouble: It takes too long.
+        """
+        self._since = self._loop.time()
+        try:
             return await waiting
-    except TimeoutError as error:
-        raise Trouble(str(error) or f"there was silence for {seconds:g} s instead of {what}") from error
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if not isinstance(error, TimeoutError) and not self._withdraw():
+                raise
+            raise Trouble(str(error) or f"there was silence for {self._seconds:g} s instead of {what}") from error
+        finally:
+            self._since = None
+            self._withdraw()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        due = (now if self._since is None else self._since) + self._seconds
+        if due <= now:
+            self._made += self._task.cancel()
+            due = now + self._seconds
+        self._timer = self._loop.call_at(due, self._look)
+
+    def _withdraw(self) -> bool:
+        """Take back the cancellations that were made here; tell whether there are some, and no others."""
+        made, self._made = self._made, 0
+        for _ in range(made):
+            self._task.uncancel()
+        return made > 0 and self._task.cancelling() <= self._cancellations

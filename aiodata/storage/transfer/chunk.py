@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from aiodata.errors import RemoteError
-from aiodata.storage.transfer.asking import in_time
 from aiodata.storage.transfer.healing import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aiodata.options import StorageOptions
     from aiodata.storage.protocol import Answer
+    from aiodata.storage.transfer.asking import Silence
 
 __all__ = ["Chunk", "receive"]
 
@@ -60,7 +59,7 @@ class Chunk:
         self.at += len(part)
         self.checksum = None if is_range or self.checksum is None else crc32(part, self.checksum)
 
-    def take(self, most: int) -> bytes:
+    def take(self, most: int) -> list[bytes]:
         """Take what is there, about `most` bytes of it."""
         taken = [self.parts.popleft()]
         size = len(taken[0])
@@ -70,11 +69,16 @@ class Chunk:
         self.size -= size
         self.taken += size
         self.room.set()
-        return taken[0] if len(taken) == 1 else b"".join(taken)
+        return taken
 
 
 async def receive(
-    chunk: Chunk, answer: Answer, options: StorageOptions, url: str, give: Callable[[bytes], Awaitable[None]]
+    chunk: Chunk,
+    answer: Answer,
+    silence: Silence,
+    url: str,
+    give: Callable[[bytes], None],
+    room: Callable[[], Awaitable[None]],
 ) -> None:
     """Take in the bytes of an answer that are missing of a chunk.
 
@@ -84,9 +88,10 @@ async def receive(
     Args:
         chunk: The chunk.
         answer: The answer.
-        options: The limits.
+        silence: Ends the waiting for them.
         url: The file, without secrets, for errors.
         give: Gets the bytes, and adds them to the chunk.
+        room: Waits for room for more, where the chunk's reader sets the pace.
 
     Raises:
         Trouble: They are damaged, or others than are wanted.
@@ -96,7 +101,7 @@ async def receive(
     compares = chunk.checksum is not None and begin <= chunk.begin < at
     held: list[bytes] | None = [] if answer.check is not None and chunk.end is not None else None
     pieces = aiter(answer.pieces)
-    while (piece := await in_time(anext(pieces, None), options, "a further byte")) is not None:
+    while (piece := await silence.wait(anext(pieces, None), "a further byte")) is not None:
         if answer.check is not None:
             answer.check(piece)
         end = begin + len(piece)
@@ -111,7 +116,9 @@ async def receive(
             part = piece if begin == at and stop == end else piece[at - begin : stop - begin]
             at = stop
             if held is None:
-                await give(part)
+                give(part)
+                if chunk.end is None:
+                    await room()
             else:
                 held.append(part)
         begin = end
@@ -119,7 +126,7 @@ async def receive(
             return  # what may follow is not for this chunk
     _check_end(chunk, answer, url)
     for part in held or ():
-        await give(part)
+        give(part)
 
 
 def _check_end(chunk: Chunk, answer: Answer, url: str) -> None:

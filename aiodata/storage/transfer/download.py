@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aiodata.errors import EndedEarlyError, RemoteError
 from aiodata.storage.masking import masked
 from aiodata.storage.protocol import close_pieces
-from aiodata.storage.transfer.asking import ask, in_time, turn
+from aiodata.storage.transfer.asking import Silence, ask, turn
 from aiodata.storage.transfer.chunk import Chunk, receive
 from aiodata.storage.transfer.healing import Trouble
 from aiodata.storage.transfer.network import end_tasks
@@ -28,6 +28,8 @@ READ_AHEAD_BYTES = 8 * 1024 * 1024
 MEMORY_BYTES = 256 * 1024 * 1024
 LINGER_SECONDS = 0.02
 """How long to wait for more when the first bytes are there: a hop between threads costs as much as many kilobytes."""
+LINGERS = 8
+"""How often to wait so, at most: again only if an eighth of what is wanted has come meanwhile."""
 
 
 class Download:
@@ -79,21 +81,35 @@ class Download:
         Raises:
             OSError: They cannot be read.
         """
-        most = min(most, self._step)  # more may never be there at once
+        return b"".join(await self._take(min(most, self._step), lingers=True))  # more may never be there at once
+
+    async def rest(self) -> bytes:
+        """Take all bytes that are left, each chunk when all of it has come.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        parts: list[bytes] = []
+        while more := await self._take(self._step):
+            parts += more
+        return b"".join(parts)
+
+    async def _take(self, most: int, lingers: bool = False) -> list[bytes]:
+        """Take the next bytes, about `most` or what is left of a chunk; or what there is a moment after the first."""
         has_waited = False
         while True:
             if self._is_closed:
                 raise EndedEarlyError(f"{masked(self._url)}: the file has been closed")
             self._ask()
             if not self._chunks:
-                return b""
+                return []
             head = self._chunks[0]
             if head.parts and (has_waited or head.size >= most or head.task is None or head.task.done()):
-                data = head.take(most)
+                parts = head.take(most)
                 self._count(head)
                 self._drop_head()
                 self._ask()
-                return data
+                return parts
             if self._drop_head():
                 continue
             if head.error is not None:
@@ -101,7 +117,7 @@ class Download:
                     raise head.error
                 finally:
                     del head
-            has_waited = await self._wait(most if head.parts else 1)
+            has_waited = await self._wait(head, 1 if lingers and not head.parts else most, lingers)
 
     def _drop_head(self) -> bool:
         """Drop the first chunk if all of it has been taken; tell whether it has."""
@@ -113,19 +129,21 @@ class Download:
         self._ahead = min(self._ahead * 2, max(self._step, self._most_ahead))
         return True
 
-    async def _wait(self, most: int) -> bool:
-        """Wait until the first chunk has `most` bytes, or has ended; tell whether that took too long for some bytes."""
+    async def _wait(self, head: Chunk, most: int, lingers: bool) -> bool:
+        """Wait until the first chunk has `most` bytes, or has ended; tell whether those that are there should do."""
         self._wanted = most
         self._news.clear()
-        if most == 1:
+        if most == 1 or not lingers:
             await self._news.wait()
             return False
+        loop, size = asyncio.get_running_loop(), head.size
+        due = loop.time() + LINGER_SECONDS
+        timer = loop.call_at(due, self._news.set)
         try:
-            async with asyncio.timeout(LINGER_SECONDS):
-                await self._news.wait()
-        except TimeoutError:
-            return True
-        return False
+            await self._news.wait()
+        finally:
+            timer.cancel()
+        return loop.time() >= due and head.size - size < most // LINGERS
 
     async def range(self, begin: int, end: int) -> bytes:
         """Read some bytes beside the others; fewer at the end of the file.
@@ -208,23 +226,24 @@ class Download:
         Raises:
             OSError, Trouble: One failed, or brought less than it had said.
         """
-        while await self._request_once(chunk):
-            pass
+        with Silence(self._options) as silence:
+            while await self._request_once(chunk, silence):
+                pass
 
-    async def _request_once(self, chunk: Chunk) -> bool:
+    async def _request_once(self, chunk: Chunk, silence: Silence) -> bool:
         """Make one request; tell whether it has brought all that its answer was of, and that was less than wanted."""
         length = None if chunk.end is None else chunk.end - chunk.at
         if length == 0:
             return False  # what came last was all of it
         async with turn(self._limits, self._storage, self._url, self._options, self._counters) as asking:
-            answer = await in_time(self._storage.open(self._url, chunk.at, length), self._options, "an answer")
+            answer = await silence.wait(self._storage.open(self._url, chunk.at, length), "an answer")
             begin = chunk.at
             try:
                 self._learn(chunk, answer)
                 if chunk.end is None:
                     asking.leave()  # its reader sets the pace, who may wait for other requests to the host
                 give = partial(self._give, chunk, answer.is_range)
-                await receive(chunk, answer, self._options, masked(self._url), give)
+                await receive(chunk, answer, silence, masked(self._url), give, partial(self._room, chunk))
             finally:
                 await close_pieces(answer)
         size = self.info.size if answer.info.size is None and self.info is not None else answer.info.size
@@ -255,12 +274,15 @@ class Download:
         if answer.offset > chunk.at:
             raise Trouble(f"the answer begins at byte {answer.offset}, not {chunk.at}")
 
-    async def _give(self, chunk: Chunk, is_range: bool, part: bytes) -> None:
+    def _give(self, chunk: Chunk, is_range: bool, part: bytes) -> None:
         chunk.add(part, is_range)
-        self._count(chunk)
+        if chunk.end is None:
+            self._count(chunk)  # as much of any other is counted from the start
         if chunk.size >= self._wanted:
             self._news.set()
-        while chunk.end is None and self._is_full(chunk):
+
+    async def _room(self, chunk: Chunk) -> None:
+        while self._is_full(chunk):
             chunk.room.clear()
             await chunk.room.wait()
 
