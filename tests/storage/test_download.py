@@ -15,7 +15,7 @@ from aiodata.storage import Answer, FileInfo, Trouble
 from aiodata.storage.transfer.network import Limits
 from tests.storage.odd_storage import Odd, content, download, pieces
 from tests.storage.remote_files import quick
-from tests.transforms.test_map_timeout import VirtualLoop
+from tests.virtual_time import VirtualLoop
 
 # Any size, any limits, any trouble
 

@@ -11,7 +11,7 @@ import pytest
 from aiodata import StorageOptions
 from aiodata.storage import Trouble
 from aiodata.storage.transfer.asking import Silence
-from tests.transforms.test_map_timeout import VirtualLoop
+from tests.virtual_time import VirtualLoop
 
 LIMIT = 100.0
 OPTIONS = StorageOptions(idle_seconds=LIMIT)

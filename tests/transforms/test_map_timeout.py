@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import selectors
 import subprocess
 import sys
 import threading
@@ -23,33 +22,11 @@ from aiodata import Dataset
 from tests.engine.observing import Watch
 from tests.programs import Boom, assert_same, i64, outcomes, outcomes_async, pull_all
 from tests.transforms.blocks import Piece, dataset_of
+from tests.virtual_time import VirtualLoop
 
 FACES = ["sync", "async"]
 LIMIT = 0.6
 SOME_HOURS = 10_000.0
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock jumps to the next timer instead of waiting for it."""
-
-    def __init__(self) -> None:
-        super().__init__(_Jumping(self))
-        self.jumped = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.jumped
-
-
-class _Jumping(selectors.DefaultSelector):
-    def __init__(self, loop: VirtualLoop) -> None:
-        super().__init__()
-        self.loop = loop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0)
-        if not found and timeout is not None:
-            self.loop.jumped += timeout
-        return found if found or timeout is not None else super().select(None)
 
 
 class Hanging:
