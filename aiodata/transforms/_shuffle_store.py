@@ -96,6 +96,7 @@ class IndexStore:
     def __init__(self, block: Block[Any], number: int) -> None:
         assert block.within is not None
         self._columns, first = block.within
+        self.row_bytes = _row_bytes(block.columns)
         self._ahead = number - first
         """By how much an element's number is ahead of its row's; the same for all of them."""
 
@@ -129,6 +130,7 @@ class ColumnStore:
     """
 
     def __init__(self, columns: Any) -> None:
+        self.row_bytes = _row_bytes(columns)
         self._arrays: list[Any] = [None if leaf is None else leaf[:0].copy() for leaf in flatten(columns)]
         self._template = map_structure(lambda leaf: None if leaf is None else leaf[:0].copy(), columns)
         self._numbers = np.empty(0, np.int64)
@@ -197,3 +199,8 @@ class ColumnStore:
     def rows(self, slots: Numbers) -> Iterator[Any]:
         """Iterate over the elements in slots."""
         return iterate(take_columns(pack_like(self._template, self._arrays), slots))
+
+
+def _row_bytes(columns: Any) -> int:
+    """Give the bytes of a row in its arrays."""
+    return sum(int(np.prod(leaf.shape[1:])) * leaf.itemsize for leaf in flatten(columns) if leaf is not None)

@@ -34,6 +34,8 @@ PORTION = 4096
 """Elements that are drawn at a time from what is computed; fewer at first, so that the first one comes soon."""
 
 FIRST_PORTION = 128
+PORTION_BYTES = 1 << 20
+"""What a portion of columns may come to: they are copied."""
 
 _ListIterator: type[Any] = type(iter([]))
 
@@ -94,7 +96,8 @@ class Window:
 
     def _next_portion(self) -> int:
         portion, self.portion = self.portion, min(2 * self.portion, PORTION)
-        return min(portion, PORTION)
+        row_bytes = 0 if self.store is None or isinstance(self.store, RowStore) else self.store.row_bytes
+        return max(1, min(portion, PORTION, PORTION_BYTES // max(1, row_bytes)))
 
     def _origin(self) -> Origin:
         assert self.origin is not None

@@ -33,9 +33,11 @@ def prefetch(self: Dataset[T], buffer_size: int | None = AUTOTUNE, name: str | N
     that is asked for.
 
     Args:
-        buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. `AUTOTUNE`, or None,
-            begins with 1 and doubles, up to 1,024 and within the options' `autotune.ram_budget`, whenever the consumer
-            finds nothing although the buffer had been full; it stays at 1 where they say `autotune.enabled = False`.
+        buffer_size: The most elements that are computed and not yet taken; 0 does not read ahead. What comes computed
+            in blocks, such as batches that `batch` cuts out of columns, is handed over a block at a time, since it
+            takes up its memory in any case; then one more block is computed ahead. `AUTOTUNE`, or None, begins with 1
+            and doubles, up to 1,024 and within the options' `autotune.ram_budget`, whenever the consumer finds nothing
+            although the buffer had been full; it stays at 1 where they say `autotune.enabled = False`.
         name: A name for the stage, shown in `repr`.
 
     Raises:

@@ -17,6 +17,7 @@ import aiodata
 from aiodata import Dataset
 from aiodata.engine.block import Block
 from aiodata.engine.position import Origin
+from aiodata.engine.run import Run
 from aiodata.random import PairSource, get_seed
 from aiodata.shuffle_ring import ShuffleRing
 from aiodata.transforms import _shuffle_store, _shuffle_window
@@ -317,6 +318,28 @@ def test_rows_that_come_again_are_not_taken_for_those_in_the_window(capacity: in
     again = ds.iterate(state=iterator.state_dict())
     assert [int(element["x"]) for element in again] == expected[60:]
     iterator.close()
+
+
+@pytest.mark.parametrize("kind", ["columns", "columns within others"])
+def test_large_rows_are_copied_a_few_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_shuffle_window, "PORTION_BYTES", 24)  # three rows
+    ds = shuffled([Piece(kind, 40)], 10)
+    run = Run(ds.plan)
+    run.stepped = True
+    blocks: Any = run.open(ds.plan)
+    lengths = []
+    found: list[int] = []
+    while True:
+        try:
+            anext(blocks).__await__().send(None)
+        except StopIteration as stop:
+            lengths.append(stop.value.length)
+            found += stop.value.columns.tolist()
+        except StopAsyncIteration:
+            break
+    run.close()
+    assert max(lengths) == 3
+    assert found == one_by_one(list(range(40)), 10)
 
 
 def test_rows_in_memory_are_copied_once() -> None:
