@@ -22,6 +22,8 @@ from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from aiodata.engine.statistics import check_statistics
+
 __all__ = [
     "AutoShardPolicy",
     "AutotuneAlgorithm",
@@ -73,10 +75,6 @@ def _kinds(group: type) -> dict[str, tuple[type, ...]]:
     return {name: tuple(get_origin(kind) or kind for kind in get_args(hint) or (hint,)) for name, hint in hints}
 
 
-def _are_statistics(value: Any) -> bool:
-    return value is None or all(isinstance(entry, dict) and "stage" in entry for entry in value)
-
-
 def _older_name(name: str) -> property:
     """Declare another name of a field."""
     return property(
@@ -108,8 +106,8 @@ class _Group:
             least = self.__dataclass_fields__[name].metadata.get("least")
             if least is not None and value is not None and not value >= least:
                 raise ValueError(f"{owner.__name__}.{name} must be at least {least}, not {value}")
-            if name == "frozen" and not _are_statistics(value):
-                raise ValueError(f"{owner.__name__}.frozen must be what statistics() gave, not {value!r:.80}")
+            if name == "frozen" and value is not None:
+                value = check_statistics(value, f"{owner.__name__}.frozen")
         elif not isinstance(getattr(owner, name, None), property):  # an older name of a field
             raise AttributeError(f"{owner.__name__} has no option {name!r}; it has {', '.join(kinds)}")
         object.__setattr__(self, name, value)
@@ -149,13 +147,14 @@ class AutotuneOptions(_Group):
         autotune_algorithm: No effect.
         cpu_budget: The most calls that all automatic stages may run at once, at least 1; each may run one in any case.
             None means no limit but those of `map`.
-        ram_budget: Bytes that all automatic stages may have ready; each may have one element in any case. None means a
-            quarter of the memory that is available when the run begins, and at least 64 MiB.
+        ram_budget: Bytes that all automatic stages may have ready. Each may have one element in any case, a `map` two
+            for each of its first calls, and an `interleave` a portion for each open dataset. None means a quarter of
+            the memory that is available when the run begins, and at least 64 MiB.
         initial_parallelism: Calls of an automatic stage at first, within the budgets. None means `cpu_budget`, or the
             number of cores, for plain functions, and 16 for coroutines.
         min_parallelism: The fewest calls of an automatic stage, within the budgets; 1.
-        frozen: What `statistics()` of an iterator gave: the automatic stages that it names keep the parallelism and
-            capacity that they had then, whatever the budgets.
+        frozen: What `statistics()` of an iterator gave, which is copied: the automatic stages that it names keep the
+            parallelism and capacity that they had then, whatever the budgets. Stages of another name are free.
     """
 
     enabled: bool | None = None

@@ -171,13 +171,27 @@ def test_values_out_of_range_are_refused(group: str | None, name: str, value: An
     assert options == Options()
 
 
-@pytest.mark.parametrize("value", [[3], [{"parallelism": 3}]])
+@pytest.mark.parametrize("value", [[3], [{"parallelism": 3}], [{"stage": 3}]])
 def test_only_statistics_can_be_frozen(value: Any) -> None:
     options = Options()
-    with pytest.raises(ValueError, match=r"^AutotuneOptions\.frozen must be what statistics\(\) gave, not \["):
+    with pytest.raises(ValueError, match=r"^AutotuneOptions\.frozen must be what statistics\(\) gave, not a list with"):
         options.autotune.frozen = value
     options.autotune.frozen = [{"stage": "map(f)", "parallelism": 3}]
     assert Options().merge(options) == options
+
+
+@pytest.mark.parametrize("number", [0, -7, "7", True, 2.0, float("nan")])
+@pytest.mark.parametrize("name", ["parallelism", "capacity"])
+def test_numbers_that_are_frozen_are_checked(name: str, number: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^AutotuneOptions\.frozen: {name} of 'map\(f\)' must be at least 1, not "):
+        Options().autotune.frozen = [{"stage": "map(f)", name: number}]
+
+
+def test_what_is_frozen_is_copied() -> None:
+    options, found = Options(), [{"stage": "map(f)", "parallelism": 3}]
+    options.autotune.frozen = found
+    found[0]["parallelism"] = 9
+    assert options.autotune.frozen == [{"stage": "map(f)", "parallelism": 3}]
 
 
 def test_shows_what_is_set() -> None:

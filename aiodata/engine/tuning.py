@@ -83,8 +83,12 @@ class Knob:
             busy: Whether as many calls as may be were under way while it waited.
         """
 
-    def learn_that_calls_wait(self) -> None:
-        """Note that calls in threads wait for something else than a processor: many at once may be worth it."""
+    def learn_that_calls_wait(self, block: Block[Any]) -> None:
+        """Note that calls in threads wait for something else than a processor: many at once may be worth it.
+
+        Args:
+            block: What a call gave.
+        """
 
 
 class _Held(Knob):
@@ -107,7 +111,7 @@ class _Automatic(_Held):
         self._memory = Share(tuner.memory)
         self._portions = self._elements = 0
         self._starved = 0.0
-        self._heaviest = 0
+        self._heaviest, self._weighed = 0, False
         self._may_jump = tuner.options.initial_parallelism is None and not climb.resting
         self._asked = 0.0
         self._began: float | None = None
@@ -120,6 +124,8 @@ class _Automatic(_Held):
 
     def given(self, block: Block[Any], busy: bool) -> None:
         now = self._tuner.clock()
+        if not self._weighed:
+            self._settle(block, self._value)
         self._portions += 1
         self._elements += block.length or 0
         if busy:
@@ -129,16 +135,26 @@ class _Automatic(_Held):
             if seconds >= (LONG_SECONDS if self._climb.resting else SHORT_SECONDS):
                 self._look(block, now, seconds)
 
-    def learn_that_calls_wait(self) -> None:
+    def learn_that_calls_wait(self, block: Block[Any]) -> None:
         if self._may_jump and self.value < FIRST_WAITING:
-            self._climb.value = self._calls.fit(min(FIRST_WAITING, self.highest))
+            self._settle(block, min(FIRST_WAITING, self.highest))
+
+    def _settle(self, block: Block[Any], target: int) -> None:
+        """Have as many calls as there is room for, to judge by a portion, outside of the climb's own steps."""
+        self._weigh(block)
+        self._climb.value = self._calls.fit(self._memory.fit(target, self._heaviest))
+        if self._climb.value != self._value:
             self.value = self._climb.value
+
+    def _weigh(self, block: Block[Any]) -> None:
+        # Twice as many portions as there are calls may have been taken and not given.
+        self._heaviest = max(self._heaviest, 2 * weight(block) * (block.length or 1))
+        self._weighed = True
 
     def _look(self, block: Block[Any], now: float, seconds: float) -> None:
         cpu = self._tuner.cpu()
         may_grow = cpu - self._cpu < BUSY * seconds * self._tuner.cores
-        # Twice as many portions as there are calls may have been taken and not given.
-        self._heaviest = max(self._heaviest, 2 * weight(block) * (block.length or 1))
+        self._weigh(block)
         rate, fits = self._elements / seconds, self._memory.room(self._heaviest)
         if self._starved >= STARVED * seconds:
             target = self._climb.measured(rate, min(self.highest, fits, self._calls.room()), may_grow)
@@ -185,7 +201,6 @@ class Tuner:
 
     def knob(
         self,
-        stage: str,
         counters: Counters,
         calls: int,
         coroutine: bool = False,
@@ -195,8 +210,7 @@ class Tuner:
         """Make a knob for a number of calls.
 
         Args:
-            stage: The stage's label.
-            counters: Its statistics; what they show already is what an earlier opening has found.
+            counters: The stage's statistics; what they show already is what an earlier opening has found.
             calls: The number, or `AUTOTUNE`.
             coroutine: Whether the calls are coroutines.
             turns: Whether the number may change while the calls run.
@@ -206,7 +220,7 @@ class Tuner:
             return Knob(calls, counters)
         options = self.options
         automatic = most or (FIRST_WAITING if coroutine else self.cores)
-        frozen = self.frozen(stage, "parallelism")
+        frozen = self.frozen(counters.stage, "parallelism")
         if frozen is not None:
             return Knob(max(1, min(frozen, most or frozen)), counters)
         if options.enabled is False:

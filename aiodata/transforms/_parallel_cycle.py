@@ -63,7 +63,7 @@ class _InputsAhead:
         self.next = inputs.next
         self.counters = inputs.run.statistics.counters(inputs.label)
         self.tunes = calls < 1
-        self.knob = inputs.run.tuner.knob(inputs.label, self.counters, calls, most=length)
+        self.knob = inputs.run.tuner.knob(self.counters, calls, most=length)
         self._unfinished = asyncio.Semaphore(length)
         self._reading = asyncio.Semaphore(self.knob.value)
         self._room = asyncio.Semaphore(length)

@@ -59,8 +59,8 @@ def parallel_map(
 ) -> AsyncIterator[Block[Any]]:
     """Open a map stage whose calls run at once; the stage of `map`."""
     coroutine = is_coroutine_function(function)
-    counters = run.statistics.counters(label)
-    knob = run.tuner.knob(label, counters, calls, coroutine, turns=executor == "thread")
+    counters = run.statistics.counters(label, getattr(function, "__code__", None))
+    knob = run.tuner.knob(counters, calls, coroutine, turns=executor == "thread")
     decides = executor == "thread" and not vectorized and not coroutine and limit is None
     work = _Work(run, function, label, knob, executor, vectorized, limit, decides)
     ordered = run.options.deterministic if deterministic is None else deterministic
@@ -124,7 +124,7 @@ class _Work(Calls):
         if first is not None and first.seconds:
             self.function, self.first = first.function, None
             if first.seconds > LONG_SECONDS and first.computing < WAITING * first.seconds:
-                self.knob.learn_that_calls_wait()
+                self.knob.learn_that_calls_wait(result)
         if self.decides and self.seconds is not None:
             self.run.tuner.seconds[self.key] = self.seconds
         return result

@@ -23,6 +23,10 @@ SMALL = 64
 """Fewer numbers take less memory in a list than in an array of their own."""
 
 
+MOST_BYTES, MOST_ROWS = 1 << 30, 1 << 17
+"""For as many there is room from the start, where it is known how many rows come."""
+
+
 class Given:
     """Numbers of the elements given since a snapshot: arrays of them, and lists where they come one by one.
 
@@ -127,10 +131,13 @@ class ColumnStore:
 
     Args:
         columns: Columns of the structure, shapes and dtypes that are to be kept.
+        most: How many rows there will be at the most, if that is known. As many have room from the start: memory that
+            is not written to is not taken, and arrays that never grow are never copied.
     """
 
-    def __init__(self, columns: Any) -> None:
+    def __init__(self, columns: Any, most: int = 0) -> None:
         self.row_bytes = _row_bytes(columns)
+        self._most = most if most <= MOST_ROWS and most * self.row_bytes <= MOST_BYTES else 0
         self._arrays: list[Any] = [None if leaf is None else leaf[:0].copy() for leaf in flatten(columns)]
         self._template = map_structure(lambda leaf: None if leaf is None else leaf[:0].copy(), columns)
         self._numbers = np.empty(0, np.int64)
@@ -174,7 +181,7 @@ class ColumnStore:
 
     def _grow(self, more: int) -> None:
         size = len(self._numbers)
-        larger = max(size + more, min(2 * size, size + 65536))
+        larger = max(size + more, min(2 * size, size + 65536), self._most)
         self._free = np.concatenate([self._free, np.arange(size, larger)])
         self._numbers = np.concatenate([self._numbers, np.zeros(larger - size, np.int64)])
         for number, array in enumerate(self._arrays):

@@ -12,10 +12,11 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiodata.engine.block import Block, Failure, Tally, pull, resumable
+from aiodata.engine.block import Block, Tally, resumable
 from aiodata.engine.position import Origin
 from aiodata.engine.skipped import Skipped
 from aiodata.shuffle_ring import ShuffleRing
+from aiodata.transforms._shuffle_found import Found
 from aiodata.transforms._shuffle_reads import Reads
 from aiodata.transforms._shuffle_store import ColumnStore, Given, IndexStore, RowStore
 
@@ -111,36 +112,26 @@ class Window:
         oldest = int(numbers.min()) if len(numbers) else self.next
         self.reads = self.reads.since(oldest)
         self.given = Given()
-        saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, self.reads)
+        columns = not isinstance(self.store, RowStore)
+        saved = partial(_position, self.pair, self.seeds, numbers, words, self.next, self.reads, columns)
         self.origin = Origin(saved, partial(_place, self.given, self.reads))
 
     async def _restore(self, blocks: AsyncIterator[Block[Any]], start: Any) -> Block[Any] | None:
         """Read the input from the oldest element of a snapshot until its window is complete; give what is behind."""
         numbers = [start["first"] + distance for distance in start["window"]]
-        wanted = frozenset(numbers)
         skipped = Skipped(start["next"] - start["first"])
-        found: dict[int, Any] = {}
+        found = Found(numbers)
         rest: Block[Any] | None = None
         while skipped.missing and (block := await anext(blocks, None)) is not None:
             self.reads.note(self.next, block)
-            while skipped.missing and (elements := pull(block.rows(), min(skipped.missing, 256))):
-                for element in elements:
-                    if self.next in wanted:
-                        if element.__class__ is Failure:
-                            raise element.exception  # it did not fail when it went into the window
-                        found[self.next] = element
-                    self.next += 1
-                skipped.note(len(elements), elements)
+            while skipped.missing and (chunk := block.chunk(min(skipped.missing, 256))) is not None:
+                skipped.note(chunk.length or 0, found.add(chunk, self.next))
+                self.next += chunk.length or 0
                 await self.run.breathe()
             rest = block
         skipped.check()
-        self.store = RowStore(found)
-        self.ring = ShuffleRing(self.pair, self.capacity, window=numbers, words=start["words"])
-        if rest is None:
-            return None
-        taken = self.next - self.reads.last(0)
-        length = None if rest.length is None else rest.length - taken
-        return Block(rest.origin, rest.offset + taken, rows=rest.rows(), length=length)
+        self._go_on(*found.store(start.get("columns", False)), start["words"])
+        return None if rest is None else rest.remainder()
 
     async def _through(self, block: Block[Any]) -> AsyncGenerator[Block[Any], None]:
         """Take a block into the window, and give what comes out meanwhile."""
@@ -225,14 +216,16 @@ class Window:
     def _takes_columns(self, block: Block[Any]) -> bool:
         store = self.store
         if store is None:
-            store = self.store = ColumnStore(block.columns) if block.within is None else IndexStore(block, self.next)
+            most = 0 if self.capacity is None else self.capacity + PORTION
+            columns = ColumnStore(block.columns, most) if block.within is None else None
+            store = self.store = columns or IndexStore(block, self.next)
         if isinstance(store, IndexStore) and not store.fits(block, self.next):
             ids, words = self.ring.snapshot()
             store, slots = ColumnStore.of(store.take(ids), store.numbers(ids))
             self._go_on(store, slots, words)
         return not isinstance(store, RowStore) and store.fits(block, self.next)
 
-    def _go_on(self, store: RowStore | ColumnStore, ids: Any, words: int) -> None:
+    def _go_on(self, store: RowStore | ColumnStore | None, ids: Any, words: int) -> None:
         """Go on with the elements of the window in another store, where they have other ids."""
         self.store = store
         self.ring = ShuffleRing(self.pair, self.capacity, window=ids, words=words)
@@ -280,7 +273,9 @@ class Window:
             self.store = RowStore({})
 
 
-def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, reads: Reads) -> dict[str, Any]:
+def _position(
+    pair: Any, seeds: Any, numbers: Any, words: int, following: int, reads: Reads, columns: bool
+) -> dict[str, Any]:
     begin = reads.first(following)
     last = reads.read - 1
     return {
@@ -288,6 +283,7 @@ def _position(pair: Any, seeds: Any, numbers: Any, words: int, following: int, r
         "seeds": seeds,
         "window": (numbers - begin).tolist(),
         "words": words,
+        "columns": columns,
         "first": begin,
         "next": following,
         "source": reads.here(),

@@ -169,12 +169,19 @@ class _Grouping:
             if first is not None:
                 yield first
                 yield self._lazily(block, rows, taken)
-        self._spill()
-        if self.carry and not self.drop:
+        if self.drop:
+            return
+        if self.carried:
+            assert self.begun is not None
+            yield self._joined(self._origin_of(*self.begun))
+        elif self.carry:
             yield self._finished()
 
     def _origin(self, block: Block[Any], taken: int) -> Origin:
-        origin, offset = self.begun or (block.origin, block.offset + taken)
+        return self._origin_of(*(self.begun or (block.origin, block.offset + taken)))
+
+    @staticmethod
+    def _origin_of(origin: Origin, offset: int) -> Origin:
         return origin.within(partial(cursor, origin, offset), offset)
 
     async def _gather(self, block: Block[Any], rows: Iterator[Any], taken: Tally) -> Block[Any] | None:
@@ -232,8 +239,7 @@ class _Grouping:
     def _finished(self, origin: Origin | None = None) -> Block[Any]:
         if origin is None:
             assert self.begun is not None
-            start, offset = self.begun
-            origin = start.within(partial(cursor, start, offset), offset)
+            origin = self._origin_of(*self.begun)
         try:
             return Block(origin, computed=[self._collated(origin, 0)])
         except Exception as error:
@@ -271,14 +277,14 @@ class _Grouping:
     def _joined(self, origin: Origin) -> Block[Any]:
         """Give the batch that parts of several blocks make."""
         try:
-            whole = concat_columns(self.columns)
+            whole = owned(concat_columns(self.columns))
         except StructureError:  # blocks that do not fit each other: one element at a time, to name the one that differs
             self._spill()
             self.begun = None
             return self._finished(origin)
-        self.columns, self.carried, self.begun = [], 0, None
+        size, self.columns, self.carried, self.begun = self.carried, [], 0, None
         self.number += 1
-        return Block(origin, columns=reshape_batches(whole, self.size), length=1)
+        return Block(origin, columns=reshape_batches(whole, size), length=1)
 
     def _spill(self) -> None:
         """Turn a batch that was begun as columns into elements, for it goes on with rows."""

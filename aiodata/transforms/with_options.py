@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiodata.options import Options, StorageOptions
+from aiodata.options import AutotuneOptions, Options, StorageOptions
 from aiodata.spec import same
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def with_options(self: Dataset[T], options: Options, name: str | None = None) ->
     if not isinstance(options, Options):
         raise TypeError(f"with_options: options must be an Options, not {type(options).__name__}")
     own = Options().merge(options)
-    # Another limit or patience of reading is no other pipeline, nor are other choices: a state may go on with them.
-    told = replace(own, storage=StorageOptions(), autotune=replace(own.autotune, frozen=None))
+    # Another limit or patience of reading is no other pipeline, nor are other budgets: a state may go on with them.
+    told = replace(own, storage=StorageOptions(), autotune=AutotuneOptions())
     return self.then(
         "with_options",
         _with_options,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aiodata import AUTOTUNE, AutotuneOptions
+from aiodata import AUTOTUNE, AutotuneOptions, Dataset
 from aiodata.engine.block import Block
 from aiodata.engine.budget import Budget, Share, weight
 from aiodata.engine.machine import available_cores, available_memory
@@ -28,7 +28,7 @@ class Machine:
         self.tuner = Tuner(AutotuneOptions(**options), lambda: self.now, lambda: self.used, CORES)
 
     def knob(self, label: str = "map(f)", coroutine: bool = False, **arguments: Any) -> Knob:
-        return self.tuner.knob(label, Counters(label), AUTOTUNE, coroutine, **arguments)
+        return self.tuner.knob(Counters(label), AUTOTUNE, coroutine, **arguments)
 
     def run(
         self,
@@ -182,11 +182,11 @@ def test_first_and_fewest_calls_can_be_told() -> None:
 
 def test_what_an_earlier_opening_has_found_is_where_the_next_begins() -> None:
     machine, counters = Machine(), Counters("map(f)")
-    knob = machine.tuner.knob("map(f)", counters, AUTOTUNE, coroutine=True)
+    knob = machine.tuner.knob(counters, AUTOTUNE, coroutine=True)
     machine.run(knob, latency(0.05))
     found = knob.value
     assert found > FIRST_WAITING
-    assert machine.tuner.knob("map(f)", counters, AUTOTUNE, coroutine=True).value == found
+    assert machine.tuner.knob(counters, AUTOTUNE, coroutine=True).value == found
 
 
 def test_frozen_choices_are_taken_whatever_the_budgets() -> None:
@@ -211,13 +211,13 @@ def test_without_tuning_the_numbers_are_fixed() -> None:
 
 def test_a_number_that_was_given_stays() -> None:
     machine = Machine(cpu_budget=1)
-    knob = machine.tuner.knob("map(f)", Counters("map(f)"), 5)
+    knob = machine.tuner.knob(Counters("map(f)"), 5)
     assert set(machine.run(knob, latency(0.05), 2)) == {5}
 
 
 def test_statistics_show_each_change() -> None:
     machine, counters = Machine(), Counters("map(f)")
-    knob = machine.tuner.knob("map(f)", counters, AUTOTUNE, coroutine=True)
+    knob = machine.tuner.knob(counters, AUTOTUNE, coroutine=True)
     shown = []
     knob.changed = lambda: shown.append(counters.parallelism)
     values = machine.run(knob, latency(0.05), 0.5)
@@ -297,3 +297,33 @@ def test_weights() -> None:
     assert weight(Block(Origin(int), computed=[(np.zeros(3), np.zeros(2)), 1])) == 40
     assert weight(Block(Origin(int), computed=[])) == 0
     assert weight(Block(Origin(int), computed=[b"x" * 1000])) >= 1000
+
+
+def test_stages_with_equal_labels_do_not_begin_with_each_others_numbers() -> None:
+    def slow(x: Any) -> Any:
+        return x
+
+    first = slow
+
+    def slow(x: Any) -> Any:  # type: ignore[no-redef]
+        return x + 1
+
+    ds: Any = Dataset.range(8).map(first, AUTOTUNE).map(slow, AUTOTUNE)
+    iterator = ds.iterate()
+    assert [int(x) for x in iterator] == list(range(1, 9))
+    stages = [entry["stage"] for entry in iterator.statistics() if entry["stage"].startswith("map")]
+    assert len(stages) == 2
+    assert stages[1] == f"{stages[0]} 2"
+
+
+def test_heavy_elements_hold_calls_back_before_the_first_look() -> None:
+    machine = Machine(ram_budget=4 << 20)
+    knob = machine.knob(coroutine=True)
+    assert knob.value == 16
+    knob.asked()
+    knob.given(Block(Origin(int), computed=[np.zeros(1 << 20, np.uint8)]), busy=True)
+    assert knob.value == 2
+    machine = Machine(ram_budget=4 << 20)
+    knob = machine.knob()
+    knob.learn_that_calls_wait(Block(Origin(int), computed=[np.zeros(1 << 20, np.uint8)]))
+    assert knob.value == 2

@@ -504,11 +504,9 @@ STAGES: dict[str, Callable[[Path], Dataset[Any]]] = {
     "bucket_by_sequence_length: failing": lambda _: (
         bad(12).map(rows).bucket_by_sequence_length(size_of, [1, 2], [2, 2, 2], pad_to_bucket_boundary=True)
     ),
-    "bucket_by_sequence_length: of a list": lambda _: (
-        Dataset.from_list([[n] * (n * 7 % 5 + 1) for n in range(300)]).bucket_by_sequence_length(
-            len, [2, 4], [40, 16, 9], drop_remainder=True
-        )
-    ),
+    "bucket_by_sequence_length: of a list": lambda _: Dataset.from_list(
+        [[n] * (n * 7 % 5 + 1) for n in range(300)]
+    ).bucket_by_sequence_length(len, [2, 4], [40, 16, 9], drop_remainder=True),
     "cache": lambda _: nested(6).cache(),
     "cache: rows": lambda _: rowed(9).cache(),
     "cache: failing": lambda _: bad().cache(),

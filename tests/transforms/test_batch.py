@@ -210,3 +210,46 @@ def test_blocks_of_columns_that_do_not_fit_each_other_lose_one_batch() -> None:
         == "element: row 2 of the batch has shape (1,), row 0 has shape (2,); padded_batch pads rows to one shape"
     )
     assert_same(third, arr([[2], [3], [3], [3]]))
+
+
+OBJECT_COLUMNS = {
+    "numbers": [1] * 10,
+    "dicts": [{"a": 1}] * 10,
+    "tuples": [(1, 2)] * 10,
+    "nothing": [None] * 10,
+    "some nothing": ["a", None] * 5,
+}
+
+
+def column_of(name: str) -> Any:
+    if name == "big-endian":
+        return np.arange(10).astype(">i4")
+    column = np.empty(10, object)
+    column[:] = OBJECT_COLUMNS[name]
+    return column
+
+
+@pytest.mark.parametrize("name", [*OBJECT_COLUMNS, "big-endian"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_all_batches_of_a_column_are_alike(name: str, shuffled: bool) -> None:
+    column = column_of(name)
+    ds: Any = Dataset.from_tensor_slices({"x": column})
+    ds = (ds.shuffle(5, seed=1, reshuffle_each_iteration=False) if shuffled else ds).batch(4)
+    batches = [batch["x"] for batch in ds]
+    assert [(batch.dtype, batch.shape) for batch in batches] == [(column.dtype, (size,)) for size in (4, 4, 2)]
+    for taken in range(3):
+        iterator = ds.iterate()
+        for _ in range(taken):
+            next(iterator)
+        again = [batch["x"] for batch in ds.iterate(state=iterator.state_dict())]
+        iterator.close()
+        assert [batch.dtype for batch in again] == [column.dtype] * (3 - taken)
+        assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches[taken:]]
+
+
+def test_the_last_batch_can_be_written_to_and_leaves_its_source_alone() -> None:
+    source = np.arange(6)
+    source.flags.writeable = False
+    *_, last = Dataset.from_tensor_slices(source).batch(4)
+    last[:] = -1
+    assert source.tolist() == [0, 1, 2, 3, 4, 5]
