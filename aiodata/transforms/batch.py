@@ -45,6 +45,9 @@ def batch(
     other objects go into object arrays. An error of the input loses the elements that had been read for that batch;
     elements that do not fit each other lose their batch. The next batch comes in both cases.
 
+    Memory: of rows that come as columns, several batches are cut out of one array, about a MiB, which lives as long as
+    one of them; `copy` what you keep for long.
+
     Args:
         batch_size: Elements in a batch, at least 1.
         drop_remainder: Leave out a last batch that is smaller.
