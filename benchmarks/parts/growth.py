@@ -3,7 +3,7 @@
     python -m benchmarks --only growth
     python -m benchmarks.parts.growth PLOT.svg     also draws it, with matplotlib
 
-A figure is the time of a whole pass divided by its elements; it should stay flat.
+A figure is the processor time of a whole pass divided by its elements; it should stay flat.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,9 @@ def measure(rounds: int) -> list[Row]:
 
 
 def _timed(run: Callable[[], Any]) -> float:
-    start = perf_counter()
+    start = process_time()
     run()
-    return perf_counter() - start
+    return process_time() - start
 
 
 def _drain(dataset: Any) -> None:
