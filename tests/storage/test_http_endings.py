@@ -218,7 +218,7 @@ def test_errors_that_are_kept_do_not_hold_what_came(server: HttpServer) -> None:
         one: Any = held.pop()
         if id(one) in seen or isinstance(one, (type, Dataset)) or type(one).__name__ == "module":
             continue
-        if isinstance(one, dict) and "__spec__" in one:  # the globals of a module, from where all tests' data is in reach
+        if isinstance(one, dict) and "__spec__" in one:  # a module's globals: all tests lie behind them
             continue
         seen.add(id(one))
         if isinstance(one, (bytes, bytearray)) and len(one) > 10_000:  # not what modules have, which may be many
