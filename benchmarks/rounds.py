@@ -110,11 +110,11 @@ def measure(workload: Workload, rounds: int, only: str = "") -> Results:
     ]
     results = Results(workload, {peer.name: Measured(peer) for peer in wanted})
     with served(workload, folder) as environment, contextlib.ExitStack() as stack:
-        running: dict[str, Any] = {}
+        running: dict[str, _Running] = {}
         totals: dict[str, float] = {}
         for peer in wanted:
             process = stack.enter_context(_started(workload, peer, folder, environment))
-            answer = _answer(process, peer)
+            answer = process.ask(peer)
             if "skipped" in answer:
                 results.peers[peer.name].skipped = answer["skipped"]
                 continue
@@ -125,17 +125,36 @@ def measure(workload: Workload, rounds: int, only: str = "") -> Results:
         for number in range(rounds):
             turn = number % max(1, len(names))
             for name in names[turn:] + names[:turn]:
-                running[name].stdin.write("go\n")
-                running[name].stdin.flush()
-                answer = _answer(running[name], workload.peers[name])
+                answer = running[name].ask(workload.peers[name], "go")
                 _check_rows(workload, workload.peers[name], answer)
                 results.peers[name].seconds.append(answer["seconds"])
                 results.peers[name].cpu.append(answer["cpu"])
     return results
 
 
+@dataclass
+class _Running:
+    """A peer's process and what it has written to its standard error."""
+
+    process: Any
+    errors: Any
+
+    def ask(self, peer: Peer, request: str = "") -> dict[str, Any]:
+        """Send a line, if there is one, and read the answer."""
+        if request:
+            self.process.stdin.write(request + "\n")
+            self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise SystemExit(f"{peer.name} ended with status {self.process.returncode}:\n{self.errors.read()[-4000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
 @contextlib.contextmanager
-def _started(workload: Workload, peer: Peer, folder: Path, environment: dict[str, str]) -> Iterator[Any]:
+def _started(workload: Workload, peer: Peer, folder: Path, environment: dict[str, str]) -> Iterator[_Running]:
     command = [sys.executable, "-m", "benchmarks.passes", workload.name, peer.name, str(folder)]
     with (
         tempfile.TemporaryFile("w+") as errors,
@@ -143,9 +162,8 @@ def _started(workload: Workload, peer: Peer, folder: Path, environment: dict[str
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
         ) as process,
     ):
-        process.errors = errors  # type: ignore[attr-defined]
         try:
-            yield process
+            yield _Running(process, errors)
         finally:
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
@@ -154,16 +172,6 @@ def _started(workload: Workload, peer: Peer, folder: Path, environment: dict[str
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:  # some libraries' threads do not end
                 process.kill()
-
-
-def _answer(process: Any, peer: Peer) -> dict[str, Any]:
-    line = process.stdout.readline()
-    if not line:
-        process.wait()
-        process.errors.seek(0)
-        raise SystemExit(f"{peer.name} ended with status {process.returncode}:\n{process.errors.read()[-4000:]}")
-    answer: dict[str, Any] = json.loads(line)
-    return answer
 
 
 def _check_rows(workload: Workload, peer: Peer, answer: dict[str, Any]) -> None:

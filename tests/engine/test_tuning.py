@@ -300,15 +300,7 @@ def test_weights() -> None:
 
 
 def test_stages_with_equal_labels_do_not_begin_with_each_others_numbers() -> None:
-    def slow(x: Any) -> Any:
-        return x
-
-    first = slow
-
-    def slow(x: Any) -> Any:  # type: ignore[no-redef]
-        return x + 1
-
-    ds: Any = Dataset.range(8).map(first, AUTOTUNE).map(slow, AUTOTUNE)
+    ds: Any = Dataset.range(8).map(lambda x: x, AUTOTUNE).map(lambda x: x + 1, AUTOTUNE)
     iterator = ds.iterate()
     assert [int(x) for x in iterator] == list(range(1, 9))
     stages = [entry["stage"] for entry in iterator.statistics() if entry["stage"].startswith("map")]
